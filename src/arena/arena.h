@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// The arena: one sparse memfd per device that holds all that a peer must reach, at offsets, never
+// pointers. The file grows in windows; a view maps a window when an offset first leads into it.
+#ifndef DOCK_ARENA_ARENA_H
+#define DOCK_ARENA_ARENA_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/order.h"
+
+#define DOCK_WINDOWS 512
+#define DOCK_WINDOW_SHIFT 30       // 1 GiB
+#define DOCK_WINDOW_SHIFT_SMALL 26 // 64 MiB: under sanitizers, valgrind, RLIMIT_AS
+
+// A mapping of somebody's arena, ours or a peer's. Mappings are MADV_DONTDUMP and MADV_DONTFORK.
+struct dock_view {
+    int fd;
+    unsigned shift;               // of the window size
+    _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
+    pthread_mutex_t lock;         // of mapping, not of reading
+};
+
+// View somebody's arena. Demands F_SEAL_SHRINK (else a peer's ftruncate is our SIGBUS): -EPERM.
+// Owns `fd` from then on, also on failure.
+int dock_view_open(struct dock_view *v, int fd, unsigned shift);
+void dock_view_close(struct dock_view *v);
+// The cold half of dock_view_at: checks that the window is inside the file and maps it. NULL if not.
+char *dock_view_map(struct dock_view *v, unsigned window);
+
+// Pointer to `len` bytes at `off`, NULL if they are not inside one window of the file. Any thread.
+static inline void *dock_view_at(struct dock_view *v, uint64_t off, uint64_t len)
+{
+    uint64_t window = off >> v->shift, inside = off & (((uint64_t)1 << v->shift) - 1);
+
+    if (window >= DOCK_WINDOWS || len > ((uint64_t)1 << v->shift) - inside)
+        return NULL;
+    char *base = atomic_load_explicit(&v->window[window], memory_order_acquire); // pairs with dock_view_map
+    if (__builtin_expect(!base, 0) && !(base = dock_view_map(v, (unsigned)window)))
+        return NULL;
+    return base + inside;
+}
+
+struct dock_arena {
+    struct dock_view view; // our own mapping of our own file
+    pthread_mutex_t lock;  // of what follows
+    struct dock_extent *free; // sorted by offset, neighbours merged
+    uint64_t size;         // of the file: a multiple of the window size
+    uint64_t used;
+};
+
+// Make the memfd (sealed against shrinking) with its first window. `first` bytes at offset 0 are reserved
+// for the port record and are zero. Window size by DOCK_SANITIZED, RLIMIT_AS or valgrind (shift 0 = choose).
+int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first);
+void dock_arena_destroy(struct dock_arena *a);
+
+// `size` zeroed bytes inside one window, aligned to `align` (a power of two, 64..page), backed by real
+// pages (a full cgroup or file system is -ENOMEM here, never SIGBUS later). -EFBIG if larger than a window.
+int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);
+// Reserve without pages: a sparse table whose pages come as they are touched.
+int dock_arena_reserve(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);
+// Give back exactly what was allocated; whole pages of it return to the system.
+void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size);
+
+// Pointer into our own arena, and back: the offset of a pointer into a window that is mapped, -EFAULT if
+// [p, p+len) is not inside one window of this arena.
+static inline void *dock_arena_at(struct dock_arena *a, uint64_t off)
+{
+    return dock_view_at(&a->view, off, 0);
+}
+int dock_arena_offset(const struct dock_arena *a, const void *p, uint64_t len, uint64_t *off);
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// What a peer sees of a device: the records at fixed places of its arena. Every field that a peer reads is
+// read once, then masked or bounded; the static part of a record carries a checksum, so that a stray store
+// is found when the record is first trusted and not by the bytes it misleads.
+//
+//   offset 0            struct dock_port
+//   port.hazards        struct dock_hazard[DOCK_HAZARDS]    who is working in our memory right now
+//   port.segments       struct dock_segrec[port.nsegments]  the segment table, by tid
+//   port.block[b]       struct dock_qrec[256]               queue records of id block b (type-stable)
+#ifndef DOCK_ARENA_PORT_H
+#define DOCK_ARENA_PORT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena/who.h"
+#include "base/order.h"
+#include "base/seed.h"
+
+#define DOCK_PORT_MAGIC 0x4b434f4459524444u // "DDRYDOCK" read as bytes, little endian
+#define DOCK_PORT_VERSION 1
+#define DOCK_HAZARDS 32768
+
+// The moments of a request's life and of its objects, as counters; src/device/probe.h gives them meaning.
+#define DOCK_MOMENTS 16
+
+struct dock_port {
+    // line 0: written once, magic last
+    dock_a64 magic;
+    uint32_t version;
+    dock_who who;
+    int32_t pid;
+    uint32_t nsegments;
+    uint64_t segments, hazards, started_ns;
+    char program[16];
+
+    // line 1: the bell. A producer for this device writes its work, full fence, loads `asleep`;
+    // the engine sets asleep, full fence, looks for work (pairs with dock_bell_ring).
+    _Alignas(64) dock_a32 asleep;
+    dock_a32 attention;  // some qrec.attention or cqrec.attention is set: peers set it, the engine clears it
+    dock_a32 fatal;      // the device was declared dead while stopped, or its memory was found corrupted
+    dock_a32 nqueues, ncqs;
+
+    // line 2: the word that makes read-modify-write on memory that is not mapped atomic among initiators
+    _Alignas(64) dock_a64 atomic_lock;
+
+    // line 3..: counters of the whole device, by moment
+    _Alignas(64) dock_a64 moment[DOCK_MOMENTS];
+    _Alignas(64) dock_a64 fallback_bytes, fallback_calls, arena_bytes, dropped;
+
+    _Alignas(64) dock_a64 block[DOCK_SLOTS]; // offset of the queue records of an id block that is ours, else 0
+};
+
+// One per (send queue, target device) pair, in the target's arena, written by the initiator. `busy` is odd
+// while the initiator works in the target's memory. Who takes something away (a segment, a queue) makes it
+// invalid, runs the heavy fence and waits until every odd hazard has moved: an epoch, not a lock.
+struct dock_hazard {
+    dock_a64 owner; // {queue id, who}; 0 = free. Claimed by CAS at connect
+    dock_a64 busy;  // light fence after it becomes odd (pairs with dock_fence_heavy in dock_quiesce)
+    uint8_t rest[48];
+};
+
+static_assert(sizeof(struct dock_hazard) == 64, "a hazard is one cache line, no two writers share it");
+
+enum dock_seg_kind {
+    DOCK_SEG_FREE,
+    DOCK_SEG_MR,  // memory region / segment
+    DOCK_SEG_MW1, // windows: bound to a region, type 1 to any queue of the domain,
+    DOCK_SEG_MW2, // type 2 to one queue
+};
+
+#define DOCK_ACCESS_LOCAL_WRITE 1u
+#define DOCK_ACCESS_REMOTE_READ 2u
+#define DOCK_ACCESS_REMOTE_WRITE 4u
+#define DOCK_ACCESS_REMOTE_ATOMIC 8u
+#define DOCK_ACCESS_MW_BIND 16u
+#define DOCK_ACCESS_ZERO_BASED 32u
+#define DOCK_ACCESS_RELAXED 64u
+
+#define DOCK_SEG_PLAIN (~0ull) // dock_segrec.off of memory that is not in the arena
+
+struct dock_segrec {
+    dock_a64 generation; // bumped when the segment is taken away or given; 0 = never used
+    uint64_t va, len;    // the range as remote requests name it
+    uint64_t off;        // where va lies in the arena, or DOCK_SEG_PLAIN
+    uint64_t addr;       // where va lies in the owner's address space
+    uint32_t token;      // the remote key, all 32 bits
+    uint32_t pd;
+    uint32_t access;
+    uint32_t kind_qpn; // kind << 24 | queue a type 2 window is bound to
+    uint32_t sum;      // of all above but generation
+    uint32_t rest;
+};
+
+static_assert(sizeof(struct dock_segrec) == 64, "a segment entry is one cache line");
+
+static inline uint32_t dock_segrec_sum(const struct dock_segrec *s)
+{
+    uint64_t h = dock_mix(s->va) ^ dock_mix(s->len + 1) ^ dock_mix(s->off + 2) ^ dock_mix(s->addr + 3);
+
+    h ^= dock_mix(((uint64_t)s->token << 32 | s->pd) + 4);
+    h ^= dock_mix(((uint64_t)s->access << 32 | s->kind_qpn) + 5);
+    return (uint32_t)(h ^ h >> 32);
+}
+
+enum dock_queue_kind { DOCK_QUEUE_FREE, DOCK_QUEUE_PAIR, DOCK_QUEUE_SHARED_RQ, DOCK_QUEUE_GROUP };
+
+// States of a queue, verbs' and URMA's in one set (src/device/state.h has the transitions).
+enum dock_state {
+    DOCK_RESET,
+    DOCK_INIT,
+    DOCK_RTR,
+    DOCK_RTS, // URMA: READY
+    DOCK_SQD,
+    DOCK_SQE,
+    DOCK_ERR,       // URMA: ERROR
+    DOCK_SUSPENDED, // URMA only
+    DOCK_GONE,      // destroyed: nobody is answered
+};
+
+enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES };
+
+// Why an initiator asks for the owner's attention (dock_qrec.attention, bits).
+#define DOCK_ATTN_ACCESS 1u  // a remote access violation: queue to ERR, access event
+#define DOCK_ATTN_REQUEST 2u // an invalid request: queue to ERR, request event
+#define DOCK_ATTN_LOCAL 4u   // a receive of this queue failed: queue to ERR
+#define DOCK_ATTN_COMM 8u    // first message on a queue in RTR: "communication established"
+#define DOCK_ATTN_LIMIT 16u  // a shared receive queue fell below its limit
+
+// A queue as its peers see it. Type-stable: a record's memory is a queue record for ever, so an initiator may
+// read `state` through a cached pointer at any time and must then, under its hazard, compare `serial`.
+struct dock_qrec {
+    // line 0: what an initiator checks, written by the owner when the queue changes
+    dock_a32 state;
+    dock_a32 serial;  // bumped at every create and destroy
+    uint32_t kind_service; // kind << 8 | service
+    uint32_t id;
+    dock_a32 peer_id; // the queue that may send to this one (RC, UC)
+    dock_a32 peer_who;
+    uint32_t pd;
+    dock_a32 access; // DOCK_ACCESS_REMOTE_* that the queue allows
+    uint64_t rq, cq; // offsets of the receive queue's and the receive completion queue's records
+    dock_a32 qkey;
+    dock_a32 rnr_timer;  // 5-bit code, Table 46 of IBTA vol 1
+    dock_a32 rd_atomic;  // responder resources
+    uint32_t sum;        // of the fields that are not atomic
+
+    // line 1: written by initiators
+    _Alignas(64) dock_a32 attention;
+    dock_a32 first_cause;
+    dock_a64 messages_in, bytes_in;
+
+    // line 2: the send queue, for raw producers and for `drydock show`
+    _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell
+    uint32_t sq_blocks, sq_depth;
+    uint64_t sq;
+
+    // line 3: written by whoever holds the execution token
+    _Alignas(64) dock_a64 executed; // WRs
+    dock_a64 bytes_out, cqes, rnr, by_poster, by_poller, by_engine;
+};
+
+static_assert(sizeof(struct dock_qrec) == 256, "four lines, four writers");
+
+static inline uint32_t dock_qrec_sum(const struct dock_qrec *q)
+{
+    uint64_t h = dock_mix((uint64_t)q->kind_service << 32 | q->id) ^ dock_mix(q->rq + 1);
+
+    h ^= dock_mix(q->cq + 2) ^ dock_mix(q->pd + 3);
+    return (uint32_t)(h ^ h >> 32);
+}
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The runtime directory: where the devices of one user on one host find each other. It holds the id table
+// and one socket per live device. $DRYDOCK_DIR, else $XDG_RUNTIME_DIR/drydock, else /tmp/drydock-<uid>.
+#ifndef DOCK_ARENA_RUNDIR_H
+#define DOCK_ARENA_RUNDIR_H
+
+#define DOCK_RUNDIR_PATH 96 // a socket address holds 108 bytes; the name of a socket takes the rest
+
+struct dock_rundir {
+    int fd;                      // O_PATH|O_DIRECTORY: names below it are resolved from here, never from the path
+    char path[DOCK_RUNDIR_PATH]; // as chosen, for messages
+};
+
+// Open, and make if missing, the runtime directory (mode 0700). `wanted` NULL: chosen from the environment.
+// Refused with a reason in words: -ENAMETOOLONG; -ENOTDIR (a link, or no directory: never followed);
+// -EPERM (another owner); -EACCES (group or others may enter). Other -errno as the system gave it.
+int dock_rundir_open(const char *wanted, struct dock_rundir *out);
+void dock_rundir_close(struct dock_rundir *dir);
+
+#endif

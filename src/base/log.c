@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_name[] = {"error", "warn", "info", "debug"};
+static _Thread_local char last_line[240];
+
+static enum dock_log_level threshold(void)
+{
+    const char *want = getenv("DRYDOCK_LOG");
+
+    for (unsigned i = 0; want && i < sizeof level_name / sizeof *level_name; i++)
+        if (!strcmp(want, level_name[i]))
+            return (enum dock_log_level)i;
+    return DOCK_LOG_ERROR;
+}
+
+bool dock_log_on(enum dock_log_level level)
+{
+    return level <= threshold();
+}
+
+static void put(enum dock_log_level level, const char *fmt, va_list args)
+{
+    char line[300];
+    int saved = errno;
+
+    vsnprintf(last_line, sizeof last_line, fmt, args);
+    if (dock_log_on(level)) {
+        int n = snprintf(line, sizeof line, "drydock[%d] %s: %s\n", (int)getpid(), level_name[level], last_line);
+        // One write per line, so that lines of several processes on one terminal do not mix.
+        ssize_t ignored = write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1));
+        (void)ignored;
+    }
+    errno = saved;
+}
+
+void dock_error(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(DOCK_LOG_ERROR, fmt, args);
+    va_end(args);
+}
+
+void dock_warn(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(DOCK_LOG_WARN, fmt, args);
+    va_end(args);
+}
+
+void dock_info(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(DOCK_LOG_INFO, fmt, args);
+    va_end(args);
+}
+
+void dock_debug(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(DOCK_LOG_DEBUG, fmt, args);
+    va_end(args);
+}
+
+int dock_refuse(int code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(DOCK_LOG_INFO, fmt, args);
+    va_end(args);
+    return code;
+}
+
+const char *dock_log_last(void)
+{
+    return last_line;
+}

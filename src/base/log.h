@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// One line in words on stderr for whoever first knows the cause. DRYDOCK_LOG = error (default), warn,
+// info or debug. errno survives a call. Never called on a path that a correct program takes per request.
+#ifndef DOCK_BASE_LOG_H
+#define DOCK_BASE_LOG_H
+
+#include <stdbool.h>
+
+enum dock_log_level { DOCK_LOG_ERROR, DOCK_LOG_WARN, DOCK_LOG_INFO, DOCK_LOG_DEBUG };
+
+bool dock_log_on(enum dock_log_level level);
+
+void dock_error(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+void dock_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+void dock_info(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+void dock_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
+
+// The program did something that the manual forbids and will be told so by an error code: level info,
+// so that a program which probes limits on purpose stays quiet. Returns `code`, to end a check in one line.
+int dock_refuse(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+
+// Tests read the last line that was logged by this thread, at any level, shown or not ("" if none).
+const char *dock_log_last(void);
+
+#endif

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// The device as the faces see it: control path. A face parses, checks and translates; the device keeps the
+// rules. Hot path: device/sq.h (post), device/rq.h (receives), device/cq.h (poll).
+//
+// All functions: 0 or -errno, outputs set only on success, the reason logged once in words. Thread-safe
+// unless said otherwise; an object must not be used while another thread destroys it.
+#ifndef DOCK_DEVICE_DEVICE_H
+#define DOCK_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena/port.h"
+#include "ring/format.h"
+
+struct dock_dev;
+struct dock_cq;
+struct dock_chan;
+struct dock_rq;
+struct dock_qp;
+struct dock_mr;
+struct dock_fabric;
+
+// ---- the device
+
+// What is announced is enforced exactly. DRYDOCK_MAX_QP, _MAX_CQ, _MAX_SRQ, _MAX_MR, _MAX_MW, _MAX_PD, _MAX_AH,
+// _MAX_CQE, _MAX_QP_WR, _MAX_SRQ_WR override (1 .. the built-in ceiling).
+struct dock_limits {
+    uint32_t max_qp, max_cq, max_srq, max_mr, max_mw, max_pd, max_ah; // objects per device
+    uint32_t max_qp_wr;  // WRs of a send or receive queue
+    uint32_t max_srq_wr; // WRs of a shared receive queue
+    uint32_t max_cqe;
+    uint32_t max_sge;    // per WR of any queue: 12
+    uint32_t max_inline; // bytes: 192
+    uint32_t max_rd_atomic;
+    uint64_t max_msg;    // bytes: 2^31
+    uint64_t max_mr_size;
+};
+
+struct dock_config {
+    const char *dir;          // NULL: as the environment says
+    uint64_t stopped_ms;      // patience with a stopped holder; 0: DRYDOCK_STOPPED_MS, else 5000
+    uint32_t start_index;     // first PI/CI of every ring: a test hook (DRYDOCK_START_INDEX)
+    unsigned window_shift;    // 0: chosen
+    bool force_plain;         // do not recognise arena memory: the process_vm path, for tests
+    bool no_engine_thread;    // tests drive dock_engine_step() themselves
+    const struct dock_fabric *fabric; // NULL: self and host; tests put a fake one in
+};
+
+// Open one more device with an arena of its own. cfg may be NULL.
+int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out);
+// All objects must be destroyed before (-EBUSY).
+int dock_dev_close(struct dock_dev *dev);
+// The process's device, shared by all faces: opened at the first call, closed at the last put.
+int dock_dev_get(struct dock_dev **out);
+int dock_dev_put(struct dock_dev *dev);
+const struct dock_limits *dock_dev_limits(const struct dock_dev *dev);
+dock_who dock_dev_who(const struct dock_dev *dev);
+
+// Memory inside the arena: peers reach it by loads and stores. Page-aligned, zeroed.
+int dock_mem_alloc(struct dock_dev *dev, size_t size, void **out);
+void dock_mem_free(struct dock_dev *dev, void *p, size_t size);
+
+// ---- protection domains: a number, never 0
+
+int dock_pd_create(struct dock_dev *dev, uint32_t *pd);
+int dock_pd_destroy(struct dock_dev *dev, uint32_t pd); // -EBUSY while anything belongs to it
+
+// ---- segments (memory regions, windows)
+
+struct dock_mr {
+    struct dock_dev *dev;
+    uint32_t lkey, rkey; // never equal; tid << 8 | variant
+    uint32_t tid, pd, access;
+    uint32_t kind; // enum dock_seg_kind
+    uint64_t va, len, addr, off;
+    dock_a32 windows; // memory windows bound to it
+    struct dock_mr *region; // of a bound window
+    dock_a32 live;
+};
+
+// Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access: DOCK_ACCESS_*,
+// already checked for consistency by the face. -ENOMEM (limit), -EFAULT (range wraps), -EOPNOTSUPP
+// (memory is neither mapped nor reachable by process_vm: remote access would be impossible).
+int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va, uint32_t access,
+                     struct dock_mr **out);
+// No byte moves through it after the return. -EBUSY while windows are bound to it.
+int dock_mr_deregister(struct dock_mr *mr);
+
+// A memory window; kind DOCK_SEG_MW1 or _MW2. Unbound, its rkey is refused. Binding is a WR (DOCK_OP_BIND).
+int dock_mw_create(struct dock_dev *dev, uint32_t pd, enum dock_seg_kind kind, struct dock_mr **out);
+int dock_mw_destroy(struct dock_mr *mw);
+
+// ---- completion queues and their event channels
+
+// A channel: fd becomes readable when an event waits (an eventfd: poll, epoll, O_NONBLOCK work).
+int dock_chan_create(struct dock_dev *dev, struct dock_chan **out);
+int dock_chan_destroy(struct dock_chan *chan); // -EBUSY while CQs use it
+int dock_chan_fd(const struct dock_chan *chan);
+// Take one event: blocks unless the fd is O_NONBLOCK (-EAGAIN), -EINTR. *cq is the CQ's `user` pointer.
+// The event counts as unacknowledged until dock_cq_ack.
+int dock_chan_get(struct dock_chan *chan, void **cq_user);
+
+struct dock_cq_attr {
+    uint32_t depth;  // exactly so many completions fit
+    struct dock_chan *chan; // or NULL
+    void *user;      // given back by dock_chan_get, dock_event
+    bool lock_free;  // the caller serialises poll
+    bool ignore_overrun; // the oldest are overwritten instead of an error
+};
+
+int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out);
+int dock_cq_destroy(struct dock_cq *cq); // -EBUSY while queues use it; blocks until its events are acknowledged
+// One shot: the next completion (or the next solicited or failed one) puts one event on the channel.
+// `at_once`: if completions newer than the last poll are already there the event comes now (URMA's rule; verbs: false).
+int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once);
+void dock_cq_ack(struct dock_cq *cq, unsigned n);
+uint32_t dock_cq_depth(const struct dock_cq *cq);
+
+// ---- receive queues that several queue pairs share
+
+struct dock_srq_attr {
+    uint32_t pd, max_wr, max_sge;
+    uint32_t limit; // below so many posted receives: one DOCK_EVENT_SRQ_LIMIT; 0 = off
+    void *user;
+    bool lock_free;
+};
+
+int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out);
+int dock_srq_destroy(struct dock_rq *srq); // -EBUSY while queue pairs use it
+int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit); // -EINVAL above its depth
+uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
+uint32_t dock_srq_number(const struct dock_rq *srq);
+
+// ---- queue pairs
+
+struct dock_qp_attr {
+    enum dock_service service;
+    uint32_t pd;
+    struct dock_cq *send_cq, *recv_cq;
+    struct dock_rq *srq; // or NULL: a receive queue of its own
+    uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+    bool signal_all;
+    bool lock_free; // the caller serialises post
+    bool raw;       // others write WQEs and the doorbell: no SGE keys, doorbell watched, depth in blocks
+    void *user;
+};
+
+int dock_qp_create(struct dock_dev *dev, const struct dock_qp_attr *attr, struct dock_qp **out);
+// From any state. Its completions still in a CQ are removed.
+int dock_qp_destroy(struct dock_qp *qp);
+uint32_t dock_qp_number(const struct dock_qp *qp);
+enum dock_state dock_qp_state(const struct dock_qp *qp); // as it is now, errors included
+void *dock_qp_user(const struct dock_qp *qp);
+struct dock_dev *dock_qp_dev(const struct dock_qp *qp);
+
+// What a modify carries; `mask` of DOCK_MOD_* says which fields count.
+#define DOCK_MOD_STATE 1u
+#define DOCK_MOD_ACCESS 2u
+#define DOCK_MOD_QKEY 4u
+#define DOCK_MOD_DEST 8u       // eid and queue (RC, UC)
+#define DOCK_MOD_TIMEOUT 16u
+#define DOCK_MOD_RETRY 32u
+#define DOCK_MOD_RNR_RETRY 64u
+#define DOCK_MOD_RNR_TIMER 128u
+#define DOCK_MOD_RD_ATOMIC 256u      // as initiator
+#define DOCK_MOD_DEST_RD_ATOMIC 512u // as responder
+#define DOCK_MOD_SQD_EVENT 1024u
+
+struct dock_qp_mod {
+    uint32_t mask;
+    enum dock_state state;
+    uint32_t access; // DOCK_ACCESS_REMOTE_*
+    uint32_t qkey;
+    uint8_t eid[16]; // as bytes of the GID, network order
+    uint32_t dest_qp;
+    uint8_t timeout, retry, rnr_retry, rnr_timer; // codes as in verbs: 4.096 us * 2^timeout (0 = for ever), 7 = for ever
+    uint8_t rd_atomic, dest_rd_atomic;
+    bool sqd_event;
+};
+
+// Apply all or nothing. The face has checked its mask table and ranges; the device checks the transition
+// (-EINVAL). To RESET drops all WRs without completions; to ERR flushes; RTR connects (a peer that cannot be
+// reached is no error here: requests will find out).
+int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *mod);
+
+// UD: is `eid` an address of this host's devices? The face's address handles need it.
+bool dock_eid_is_local(struct dock_dev *dev, const uint8_t eid[16]);
+
+// ---- asynchronous events
+
+enum dock_event_kind {
+    DOCK_EVENT_CQ_ERR,
+    DOCK_EVENT_QP_FATAL,
+    DOCK_EVENT_QP_REQ_ERR,
+    DOCK_EVENT_QP_ACCESS_ERR,
+    DOCK_EVENT_COMM_EST,
+    DOCK_EVENT_SQ_DRAINED,
+    DOCK_EVENT_QP_LAST_WQE,
+    DOCK_EVENT_SRQ_LIMIT,
+    DOCK_EVENT_SRQ_ERR,
+    DOCK_EVENT_DEVICE_FATAL,
+    DOCK_EVENT_PORT_ACTIVE,
+    DOCK_EVENT_PORT_ERR,
+    DOCK_EVENT_GID_CHANGE,
+};
+
+struct dock_event {
+    enum dock_event_kind kind;
+    void *user; // of the object: qp, cq, srq; NULL for the device
+    void *object; // struct dock_qp, dock_cq or dock_rq, for dock_event_ack
+};
+
+// A queue of events with a pollable fd; a face opens one per context. An event of an object goes to the
+// queue that was given to it (dock_*_set_events), a device event to all.
+struct dock_events;
+int dock_events_open(struct dock_dev *dev, struct dock_events **out);
+void dock_events_close(struct dock_events *ev);
+int dock_events_fd(const struct dock_events *ev);
+int dock_events_get(struct dock_events *ev, struct dock_event *out); // blocks unless O_NONBLOCK (-EAGAIN)
+// Destroying an object blocks until the events that were got for it are acknowledged.
+void dock_event_ack(const struct dock_event *ev);
+void dock_qp_set_events(struct dock_qp *qp, struct dock_events *ev);
+void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev);
+void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev);
+
+#endif

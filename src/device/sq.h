@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Posting: how a face puts send WRs into a queue.
+//
+//     struct dock_post p;
+//     dock_post_begin(qp, &p);
+//     for each WR:  err = dock_post_put(&p, &wr);  if (err) -> bad_wr, stop
+//     dock_post_end(&p);
+//
+// Between begin and end the queue's lock is held (locked queues); put writes a WQE into a free slot that the
+// device does not look at; end publishes them all by one doorbell store and runs the queue.
+#ifndef DOCK_DEVICE_SQ_H
+#define DOCK_DEVICE_SQ_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "device/device.h"
+
+// The layout of ibv_sge on purpose: a face passes its caller's array as it is.
+struct dock_sge {
+    uint64_t addr;
+    uint32_t len;
+    uint32_t key;
+} __attribute__((may_alias));
+
+// A send WR in the device's words. Only the fields of its opcode count.
+struct dock_wr {
+    uint64_t id;
+    uint8_t op;       // enum dock_op
+    uint8_t nsge;
+    uint32_t flags;   // DOCK_F_FENCE | SOLICITED | COMPLETE | INLINE
+    uint32_t inline_len; // sum of the lengths, when DOCK_F_INLINE
+    const struct dock_sge *sge;
+    uint32_t rkey;    // one-sided: tid << 8 | variant. SEND_INV, INV: the key to invalidate. UD: the qkey
+    uint32_t remote;  // UD: destination queue. BIND: tid << 8 | variant of the region's lkey
+    uint64_t raddr;
+    uint64_t imm;     // as the wire carries it; verbs uses the low 32 bits
+    uint64_t operand, compare; // atomics: add/swap/and/or/xor value; CAS: swap and compare
+    uint32_t notify_key;       // WRITE_NOTIFY
+    uint64_t notify_addr, notify_value;
+    const uint8_t *eid; // UD: destination
+    // BIND: window key `rkey`, new variant in `imm`, range raddr..raddr+operand, rights in `compare`
+};
+
+// The poster's half of a send queue. line 0: written under the queue's lock.
+struct dock_sq_post {
+    char *ring;
+    uint64_t *wrid; // per block, as the format's reference driver keeps it
+    dock_a32 *doorbell;
+    uint32_t pi;     // blocks, free-running: next to be written
+    uint32_t posted; // WRs, free-running
+    uint32_t mask, depth;
+    uint32_t always;  // flags of every WQE: DOCK_F_COMPLETE when all are signaled
+    uint32_t inline_max;
+    dock_a32 lock;
+    uint8_t lock_free, sge_max, accepting, rest;
+    // line 1: written by the poller (under the CQ's lock), read by the poster
+    _Alignas(64) dock_a64 freed; // {WRs:32, blocks:32}, free-running: what polled completions have covered
+};
+
+struct dock_post {
+    struct dock_qp *qp;
+    struct dock_sq_post *sq;
+    uint32_t pi, posted;
+};
+
+struct dock_sq_post *dock_qp_sq(struct dock_qp *qp);
+
+void dock_spin_wait(dock_a32 *lock);
+
+static inline void dock_spin_lock(dock_a32 *lock)
+{
+    uint32_t free = 0;
+
+    if (__builtin_expect(!dock_claim32(lock, &free, 1), 0))
+        dock_spin_wait(lock);
+}
+
+static inline void dock_spin_unlock(dock_a32 *lock)
+{
+    dock_publish32(lock, 0); // pairs with the claim in dock_spin_lock
+}
+
+static inline void dock_post_begin(struct dock_qp *qp, struct dock_post *p)
+{
+    struct dock_sq_post *sq = dock_qp_sq(qp);
+
+    p->qp = qp;
+    p->sq = sq;
+    if (!sq->lock_free)
+        dock_spin_lock(&sq->lock);
+    p->pi = sq->pi;
+    p->posted = sq->posted;
+}
+
+// Encode one WR into the slot(s) at p->pi. 0; -ENOMEM: exactly `depth` WRs are posted and not yet covered by a
+// polled completion; -EINVAL: too many SGEs or inline bytes, or the opcode has no form here; the queue is unchanged.
+// The WR may be reused at once; inline bytes are read here.
+int dock_post_put(struct dock_post *p, const struct dock_wr *wr);
+
+// Publish, ring, run. Returns when the budget is spent at the latest: executed is another moment than posted.
+void dock_post_end(struct dock_post *p);
+
+#endif
