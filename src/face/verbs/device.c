@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "face/verbs/identity.h"
+#include "device/identity.h"
 #include "face/verbs/verbs_face.h"
 
 // libmlx5 and libefa read a `const ops *` right behind whatever ibv_device they are shown, and compare it with
@@ -26,10 +26,10 @@ static void fill(void)
     the_device.ops = no_ops;
     d->node_type = IBV_NODE_CA;
     d->transport_type = IBV_TRANSPORT_IB;
-    snprintf(d->name, sizeof d->name, "%s", vb_identity()->name);
+    snprintf(d->name, sizeof d->name, "%s", dock_identity()->name);
     snprintf(d->dev_name, sizeof d->dev_name, "uverbs0");
     snprintf(d->dev_path, sizeof d->dev_path, "%s/sys/class/infiniband_verbs/uverbs0", root);
-    snprintf(d->ibdev_path, sizeof d->ibdev_path, "%s/sys/class/infiniband/%s", root, vb_identity()->name);
+    snprintf(d->ibdev_path, sizeof d->ibdev_path, "%s/sys/class/infiniband/%s", root, dock_identity()->name);
 }
 
 struct ibv_device *vb_device(void)
@@ -85,6 +85,6 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
     __be64 guid = 0;
 
     if (vb_is_our_device(device, "ibv_get_device_guid"))
-        memcpy(&guid, vb_identity()->guid, sizeof guid);
+        memcpy(&guid, dock_identity()->guid, sizeof guid);
     return guid;
 }

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "face/verbs/identity.h"
+#include "device/identity.h"
 #include "face/verbs/verbs_face.h"
 
 // Read by libmlx5 as a one-byte flag: false means that a destroy which fails is reported as failed.
@@ -46,12 +46,12 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
                        enum sysfs_gid_type *type)
 {
-    if (!context || port_num != VB_PORT || index >= VB_GID_TABLE || !type) {
+    if (!context || port_num != VB_PORT || index >= DOCK_GID_TABLE || !type) {
         errno = dock_refuse(EINVAL, "ibv_query_gid_type: port %u, index %u: there is port 1 with %d entries",
-                            port_num, index, VB_GID_TABLE);
+                            port_num, index, DOCK_GID_TABLE);
         return -1;
     }
-    *type = vb_gid_filled(index) ? SYSFS_GID_ROCE_V2 : SYSFS_GID_IB_ROCE_V1;
+    *type = dock_gid_filled(index) ? SYSFS_GID_ROCE_V2 : SYSFS_GID_IB_ROCE_V1;
     return 0;
 }
 

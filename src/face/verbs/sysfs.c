@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "face/verbs/identity.h"
+#include "device/identity.h"
 #include "face/verbs/verbs_face.h"
 
 const char *ibv_get_sysfs_path(void);
@@ -44,7 +44,7 @@ const char *ibv_get_sysfs_path(void)
 
 static int guid_text(char *out, size_t size)
 {
-    const uint8_t *g = vb_identity()->guid;
+    const uint8_t *g = dock_identity()->guid;
     return snprintf(out, size, "%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0], g[1], g[2], g[3], g[4], g[5],
                     g[6], g[7]);
 }
@@ -72,7 +72,7 @@ static int own_answer(const char *file, char *out, size_t size)
     if (!strcmp(file, "node_guid") || !strcmp(file, "sys_image_guid"))
         return guid_text(out, size);
     if (!strcmp(file, "ibdev"))
-        return snprintf(out, size, "%s", vb_identity()->name);
+        return snprintf(out, size, "%s", dock_identity()->name);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (!strcmp(file, fixed[i].file))
             return snprintf(out, size, "%s", fixed[i].text);

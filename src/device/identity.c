@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "face/verbs/identity.h"
+#include "device/identity.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -16,7 +16,7 @@
 // A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its adapter.
 enum { VENDOR_ID = 0x02dd0c, PART_ID = 1, MLX_VENDOR_ID = 0x02c9, MLX_PART_ID = 4119 };
 
-static struct vb_identity self;
+static struct dock_identity self;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char default_name[] = "drydock0";
@@ -24,7 +24,7 @@ static const char default_name[] = "drydock0";
 static bool name_ok(const char *name)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
-    return n && n < VB_NAME_MAX && !name[n] && name[0] != '.';
+    return n && n < DOCK_NAME_MAX && !name[n] && name[0] != '.';
 }
 
 static void take_name(void)
@@ -34,7 +34,7 @@ static void take_name(void)
     if (name && !name_ok(name)) {
         dock_warn(
             "DRYDOCK_NAME=\"%s\" is no device name (letters, digits, '_', '-', '.', fewer than %d); using %s",
-            name, VB_NAME_MAX, default_name);
+            name, DOCK_NAME_MAX, default_name);
         name = NULL;
     }
     snprintf(self.name, sizeof self.name, "%s", name ? name : default_name);
@@ -69,7 +69,7 @@ found:
 
 static void add_gid(const uint8_t raw[16], const char *ifname)
 {
-    if (self.gids == VB_GID_TABLE - 1) {
+    if (self.gids == DOCK_GID_TABLE - 1) {
         dock_info("the GID table is full: an address of %s is left out", ifname ? ifname : "this host");
         return;
     }
@@ -140,13 +140,13 @@ static void take(void)
         freeifaddrs(list);
 }
 
-const struct vb_identity *vb_identity(void)
+const struct dock_identity *dock_identity(void)
 {
     pthread_once(&once, take);
     return &self;
 }
 
-bool vb_gid_filled(uint32_t index)
+bool dock_gid_filled(uint32_t index)
 {
-    return index < vb_identity()->gids;
+    return index < dock_identity()->gids;
 }

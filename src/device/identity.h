@@ -4,35 +4,35 @@
 //
 // GID table: link-local IPv6 first, then the IPv4-mapped form of each address (127.0.0.1 only where there is
 // nothing but loopback), then empty entries, at least one. All entries are RoCE v2.
-#ifndef DOCK_FACE_VERBS_IDENTITY_H
-#define DOCK_FACE_VERBS_IDENTITY_H
+#ifndef DOCK_DEVICE_IDENTITY_H
+#define DOCK_DEVICE_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    VB_GID_TABLE = 16, // entries announced; the last one is always empty
-    VB_NAME_MAX = 64,
+    DOCK_GID_TABLE = 16, // entries announced; the last one is always empty
+    DOCK_NAME_MAX = 64,
 };
 
-struct vb_gid {
+struct dock_gid {
     uint8_t raw[16];
     uint32_t ifindex; // of the interface that has the address
 };
 
-struct vb_identity {
-    char name[VB_NAME_MAX]; // DRYDOCK_NAME, else drydock0
-    uint8_t guid[8];        // node GUID in network order
-    uint32_t vendor_id;     // 24-bit identifier of nobody else: locally administered
+struct dock_identity {
+    char name[DOCK_NAME_MAX]; // DRYDOCK_NAME, else drydock0
+    uint8_t guid[8];          // node GUID in network order
+    uint32_t vendor_id;       // 24-bit identifier of nobody else: locally administered
     uint32_t vendor_part_id;
     uint32_t gids; // entries filled, from index 0
-    struct vb_gid gid[VB_GID_TABLE];
+    struct dock_gid gid[DOCK_GID_TABLE];
 };
 
 // Never NULL and never changes after the first call. Any thread.
-const struct vb_identity *vb_identity(void);
+const struct dock_identity *dock_identity(void);
 
 // True when `index` is a filled entry.
-bool vb_gid_filled(uint32_t index);
+bool dock_gid_filled(uint32_t index);
 
 #endif
