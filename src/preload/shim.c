@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "preload/shim_path.h"
@@ -43,6 +44,7 @@ struct next {
     __typeof__(&statx) statx;
     __typeof__(&access) access, euidaccess;
     __typeof__(&faccessat) faccessat;
+    __typeof__(&getxattr) getxattr, lgetxattr;
     __typeof__(&open) open, open64;
     __typeof__(&openat) openat, openat64;
     __typeof__(&__open_2) open_2, open64_2;
@@ -96,6 +98,8 @@ static void resolve_asking(void)
     found.access = dlsym(RTLD_NEXT, "access");
     found.euidaccess = dlsym(RTLD_NEXT, "euidaccess");
     found.faccessat = dlsym(RTLD_NEXT, "faccessat");
+    found.getxattr = dlsym(RTLD_NEXT, "getxattr");
+    found.lgetxattr = dlsym(RTLD_NEXT, "lgetxattr");
     found.readlink = dlsym(RTLD_NEXT, "readlink");
     found.readlinkat = dlsym(RTLD_NEXT, "readlinkat");
     found.readlink_chk = dlsym(RTLD_NEXT, "__readlink_chk");
@@ -225,6 +229,19 @@ int faccessat(int dir, const char *path, int mode, int flags)
 {
     struct dock_shim_buf buf;
     return next()->faccessat(dir, dock_shim_path(path, &buf), mode, flags);
+}
+
+// `ls -l` looks for access lists.
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+    struct dock_shim_buf buf;
+    return next()->getxattr(dock_shim_path(path, &buf), name, value, size);
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+    struct dock_shim_buf buf;
+    return next()->lgetxattr(dock_shim_path(path, &buf), name, value, size);
 }
 
 // --- opening
