@@ -20,6 +20,7 @@ struct dock_view {
     unsigned shift;               // of the window size
     _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
     pthread_mutex_t lock;         // of mapping, not of reading
+    int pid;                      // that opened it: a forked child has none of the mappings
 };
 
 // View somebody's arena. Demands F_SEAL_SHRINK (else a peer's ftruncate is our SIGBUS): -EPERM.
@@ -45,7 +46,8 @@ static inline void *dock_view_at(struct dock_view *v, uint64_t off, uint64_t len
 struct dock_arena {
     struct dock_view view; // our own mapping of our own file
     pthread_mutex_t lock;  // of what follows
-    struct dock_extent *free; // sorted by offset, neighbours merged
+    struct dock_extent *free;  // sorted by offset, neighbours merged
+    struct dock_extent *spare; // list nodes in hand, so that giving back never needs memory
     uint64_t size;         // of the file: a multiple of the window size
     uint64_t used;
 };
@@ -56,7 +58,8 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first);
 void dock_arena_destroy(struct dock_arena *a);
 
 // `size` zeroed bytes inside one window, aligned to `align` (a power of two, 64..page), backed by real
-// pages (a full cgroup or file system is -ENOMEM here, never SIGBUS later). -EFBIG if larger than a window.
+// pages (no memory is -ENOMEM here, never SIGBUS later; in a full cgroup the kernel may kill instead, as for
+// any touch of memory). -EFBIG if larger than a window.
 int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);
 // Reserve without pages: a sparse table whose pages come as they are touched.
 int dock_arena_reserve(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);

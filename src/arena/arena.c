@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "arena/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "arena/extent.h"
+#include "base/log.h"
+
+#define GRAIN 64u             // a cache line: two allocations never share one
+#define BACK_CHUNK (4u << 20) // a signal undoes one fallocate: pieces of this size go forward
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u // Linux 6.3; where vm.memfd_noexec is 2, nothing else is accepted
+#endif
+
+// Present when the program is instrumented, whether or not we are.
+extern void __asan_init(void) __attribute__((weak));
+extern void __tsan_init(void) __attribute__((weak));
+extern void __msan_init(void) __attribute__((weak));
+
+static unsigned choose_shift(void)
+{
+    const char *preload = getenv("LD_PRELOAD"); // valgrind puts its vgpreload_* there
+    struct rlimit as;
+
+#ifdef DOCK_SANITIZED
+    return DOCK_WINDOW_SHIFT_SMALL;
+#endif
+    if (__asan_init || __tsan_init || __msan_init || (preload && strstr(preload, "vgpreload")) ||
+        (!getrlimit(RLIMIT_AS, &as) && as.rlim_cur != RLIM_INFINITY))
+        return DOCK_WINDOW_SHIFT_SMALL;
+    return DOCK_WINDOW_SHIFT;
+}
+
+static uint64_t page_size(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t up(uint64_t x, uint64_t unit)
+{
+    return (x + unit - 1) & ~(unit - 1);
+}
+
+// A memfd that nobody can shrink, and to which nobody can add seals that would hinder its owner.
+static int make_file(int *out)
+{
+    int fd = memfd_create("drydock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("drydock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
+        int code = -errno;
+        dock_error("making the arena (a sealed memfd) failed: %s", strerror(-code));
+        if (fd >= 0)
+            close(fd);
+        return code;
+    }
+    *out = fd;
+    return 0;
+}
+
+// One window more. The caller holds the lock, or is alone.
+static int grow(struct dock_arena *a)
+{
+    uint64_t window = (uint64_t)1 << a->view.shift;
+
+    if (a->size >> a->view.shift >= DOCK_WINDOWS) {
+        dock_error("the arena is full: %d windows of %llu MiB", DOCK_WINDOWS,
+                   (unsigned long long)window >> 20);
+        return -ENOMEM;
+    }
+    if (dock_extent_stock(&a->spare))
+        return -ENOMEM;
+    if (ftruncate(a->view.fd, (off_t)(a->size + window))) {
+        int code = -errno;
+        dock_error("growing the arena to %llu MiB failed: %s", (unsigned long long)(a->size + window) >> 20,
+                   strerror(-code));
+        dock_extent_unstock(&a->spare);
+        return code == -ENOSPC || code == -EFBIG ? -ENOMEM : code;
+    }
+    dock_extent_give(&a->free, &a->spare, a->size, window, a->view.shift);
+    a->size += window;
+    return 0;
+}
+
+// Back the whole pages around [off, off + size). What fallocate added before a failure stays until the range is freed.
+static int back(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    uint64_t page = page_size(), end = up(off + size, page);
+
+    for (off &= ~(page - 1); off < end;) {
+        uint64_t n = end - off < BACK_CHUNK ? end - off : BACK_CHUNK;
+
+        if (!fallocate(a->view.fd, 0, (off_t)off, (off_t)n)) {
+            off += n;
+        } else if (errno != EINTR) {
+            int code = -errno;
+            dock_error("no memory for %llu bytes of the arena: %s", (unsigned long long)size,
+                       strerror(-code));
+            return code == -ENOSPC ? -ENOMEM : code;
+        }
+    }
+    return 0;
+}
+
+// Zero [off, off + size), and with it return every page that lies wholly in the free extent around it.
+static void erase(struct dock_arena *a, uint64_t off, uint64_t size, const struct dock_extent *around)
+{
+    uint64_t page = page_size(), lo = off & ~(page - 1), hi = up(off + size, page);
+
+    if (lo < around->off)
+        lo = off;
+    if (hi > around->off + around->size)
+        hi = off + size;
+    // The kernel zeroes the parts of pages at both ends.
+    while (fallocate(a->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)lo, (off_t)(hi - lo))) {
+        if (errno == EINTR)
+            continue;
+        void *p = dock_view_at(&a->view, off, size);
+        dock_warn("returning %llu bytes of the arena failed: %s", (unsigned long long)size, strerror(errno));
+        if (p)
+            memset(p, 0, size);
+        break;
+    }
+}
+
+static void give(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    pthread_mutex_lock(&a->lock);
+    erase(a, off, size, dock_extent_give(&a->free, &a->spare, off, size, a->view.shift));
+    dock_extent_unstock(&a->spare);
+    a->used -= size;
+    pthread_mutex_unlock(&a->lock);
+}
+
+// `size` is a multiple of GRAIN and fits into a window.
+static int take(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off)
+{
+    bool found = false;
+    int ret = 0;
+
+    pthread_mutex_lock(&a->lock);
+    if (dock_extent_stock(&a->spare)) {
+        ret = -ENOMEM;
+        goto unlock;
+    }
+    while (!(found = dock_extent_take(&a->free, &a->spare, size, align, off)) && !ret)
+        ret = grow(a);
+    if (found)
+        a->used += size;
+    else
+        dock_extent_unstock(&a->spare);
+unlock:
+    pthread_mutex_unlock(&a->lock);
+    return ret;
+}
+
+static int acquire(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off)
+{
+    if (!size || align < GRAIN || align > page_size() || (align & (align - 1)))
+        return dock_refuse(-EINVAL, "an arena allocation of %llu bytes aligned to %llu",
+                           (unsigned long long)size, (unsigned long long)align);
+    if (size > (uint64_t)1 << a->view.shift)
+        return dock_refuse(-EFBIG, "%llu bytes do not fit into one arena window of %llu MiB",
+                           (unsigned long long)size, (1ull << a->view.shift) >> 20);
+    return take(a, up(size, GRAIN), align, off);
+}
+
+int dock_arena_reserve(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off)
+{
+    uint64_t at = 0;
+    int ret = acquire(a, size, align, &at);
+
+    if (!ret)
+        *off = at;
+    return ret;
+}
+
+int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off)
+{
+    uint64_t at = 0;
+    int ret = acquire(a, size, align, &at);
+
+    if (ret)
+        return ret;
+    ret = back(a, at, size);
+    if (ret) {
+        give(a, at, up(size, GRAIN));
+        return ret;
+    }
+    *off = at;
+    return 0;
+}
+
+void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    give(a, off, up(size, GRAIN));
+}
+
+int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
+{
+    uint64_t off = 0;
+    int fd = -1, ret = 0;
+
+    a->free = a->spare = NULL;
+    a->size = a->used = 0;
+    ret = make_file(&fd);
+    if (ret)
+        return ret;
+    ret = dock_view_open(&a->view, fd, shift ? shift : choose_shift());
+    if (ret)
+        return ret;
+    ret = -pthread_mutex_init(&a->lock, NULL);
+    if (ret)
+        goto close_view;
+    ret = grow(a);
+    if (!ret && first)
+        ret = dock_arena_alloc(a, first, GRAIN, &off); // the first allocation of an empty window is at 0
+    if (!ret && !dock_view_map(&a->view, 0))
+        ret = -ENOMEM;
+    if (!ret)
+        return 0;
+    dock_extent_free_list(&a->free);
+    dock_extent_free_list(&a->spare);
+    pthread_mutex_destroy(&a->lock);
+close_view:
+    dock_view_close(&a->view);
+    return ret;
+}
+
+void dock_arena_destroy(struct dock_arena *a)
+{
+    dock_extent_free_list(&a->free);
+    dock_extent_free_list(&a->spare);
+    pthread_mutex_destroy(&a->lock);
+    dock_view_close(&a->view);
+}
+
+int dock_arena_offset(const struct dock_arena *a, const void *p, uint64_t len, uint64_t *off)
+{
+    uint64_t window = (uint64_t)1 << a->view.shift;
+
+    for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+        char *base =
+            atomic_load_explicit(&a->view.window[i], memory_order_acquire); // pairs with dock_view_map
+        uint64_t inside = (uintptr_t)p - (uintptr_t)base;
+
+        if (!base || inside >= window)
+            continue;
+        if (len > window - inside)
+            return -EFAULT;
+        *off = ((uint64_t)i << a->view.shift) + inside;
+        return 0;
+    }
+    return -EFAULT;
+}

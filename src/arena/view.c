@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "arena/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define SHIFT_MIN 16 // a window is at least a page on every machine
+#define SHIFT_MAX 40
+
+int dock_view_open(struct dock_view *v, int fd, unsigned shift)
+{
+    int seals = fcntl(fd, F_GET_SEALS), ret = 0;
+
+    if (shift < SHIFT_MIN || shift > SHIFT_MAX) {
+        dock_error("an arena with windows of 2^%u bytes is refused: 2^%d to 2^%d are possible", shift,
+                   SHIFT_MIN, SHIFT_MAX);
+        ret = -EINVAL;
+    } else if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
+        dock_error("an arena that its owner could shrink is refused: F_SEAL_SHRINK is missing");
+        ret = -EPERM;
+    } else {
+        ret = -pthread_mutex_init(&v->lock, NULL);
+    }
+    if (ret) {
+        close(fd);
+        return ret;
+    }
+    v->fd = fd;
+    v->shift = shift;
+    v->pid = getpid();
+    for (unsigned i = 0; i < DOCK_WINDOWS; i++)
+        atomic_init(&v->window[i], NULL);
+    return 0;
+}
+
+void dock_view_close(struct dock_view *v)
+{
+    size_t size = (size_t)1 << v->shift;
+
+    for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+        char *base = atomic_exchange(&v->window[i], NULL);
+        // In a forked child something else may live at these addresses by now.
+        if (base && v->pid == getpid())
+            munmap(base, size);
+    }
+    pthread_mutex_destroy(&v->lock);
+    close(v->fd);
+    v->fd = -1;
+}
+
+// Map one window. It is born without access, so that a program which called mlockall(MCL_FUTURE) does not
+// fill the holes of the file: only an accessible mapping is populated, and munlock ends the wish.
+static char *map_window(int fd, uint64_t off, size_t size)
+{
+    char *base = mmap(NULL, size, PROT_NONE, MAP_SHARED, fd, (off_t)off);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    munlock(base, size);
+    // A core dump would fill the holes as well; a forked child must not write into what is its parent's.
+    if (madvise(base, size, MADV_DONTDUMP) || madvise(base, size, MADV_DONTFORK) ||
+        mprotect(base, size, PROT_READ | PROT_WRITE)) {
+        int saved = errno;
+        munmap(base, size);
+        errno = saved;
+        return NULL;
+    }
+    return base;
+}
+
+char *dock_view_map(struct dock_view *v, unsigned window)
+{
+    uint64_t size = (uint64_t)1 << v->shift;
+    struct stat st;
+    char *base = NULL;
+
+    if (window >= DOCK_WINDOWS)
+        return NULL;
+    pthread_mutex_lock(&v->lock);
+    base = atomic_load_explicit(&v->window[window], memory_order_relaxed);
+    if (!base && !fstat(v->fd, &st) && (window + 1) * size <= (uint64_t)st.st_size) {
+        base = map_window(v->fd, window * size, size);
+        if (base)
+            atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_view_at
+        else
+            dock_error("mapping window %u (%llu MiB) of an arena failed: %s", window,
+                       (unsigned long long)size >> 20, strerror(errno));
+    }
+    pthread_mutex_unlock(&v->lock);
+    return base;
+}
