@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The runtime directory: where the devices of one user on one host find each other. It holds the id table
-// and one socket per live device. $DRYDOCK_DIR, else $XDG_RUNTIME_DIR/drydock, else /tmp/drydock-<uid>.
+// and one socket per live device. $DRYDOCK_DIR, else $XDG_RUNTIME_DIR/drydock where that directory is ours,
+// else /tmp/drydock-<uid>.
 #ifndef DOCK_ARENA_RUNDIR_H
 #define DOCK_ARENA_RUNDIR_H
 

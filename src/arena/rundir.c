@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "arena/rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define SOCKET_NAME 14 // "/d4095.1048575": where /proc is missing, a socket is reached by its whole path
+#define PATH_MAX_HERE (sizeof((struct sockaddr_un *)0)->sun_path - 1 - SOCKET_NAME)
+
+_Static_assert(PATH_MAX_HERE < DOCK_RUNDIR_PATH, "the longest path that is accepted has its place");
+
+// After su or sudo the variable may still name the directory of another user.
+static bool ours(const char *dir)
+{
+    struct stat st;
+
+    if (!dir || dir[0] != '/')
+        return false;
+    if (!stat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+        return true;
+    dock_info("XDG_RUNTIME_DIR=%s is not a directory of user %u: not used", dir, (unsigned)geteuid());
+    return false;
+}
+
+static int choose(const char *wanted, char *path, size_t size)
+{
+    const char *env = getenv("DRYDOCK_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+    int n;
+
+    if (!wanted && env && *env)
+        wanted = env;
+    if (wanted)
+        n = snprintf(path, size, "%s", wanted);
+    else if (ours(xdg))
+        n = snprintf(path, size, "%s/drydock", xdg);
+    else
+        n = snprintf(path, size, "/tmp/drydock-%u", (unsigned)geteuid());
+    if (n > 0 && (size_t)n <= PATH_MAX_HERE)
+        return 0;
+    dock_error("runtime directory %s refused: its path has more than %zu bytes", wanted ? wanted : xdg,
+               PATH_MAX_HERE);
+    return -ENAMETOOLONG;
+}
+
+// Is what was opened a directory of ours that nobody else may enter?
+static int check(int fd, const char *path)
+{
+    struct stat st;
+
+    if (fstat(fd, &st)) {
+        int code = -errno;
+        dock_error("runtime directory %s: %s", path, strerror(-code));
+        return code;
+    }
+    if (st.st_uid != geteuid()) {
+        dock_error("runtime directory %s refused: it belongs to user %u, not to %u", path,
+                   (unsigned)st.st_uid, (unsigned)geteuid());
+        return -EPERM;
+    }
+    if (st.st_mode & 077) {
+        dock_error("runtime directory %s refused: group or others may enter (mode %04o, wanted 0700)", path,
+                   (unsigned)(st.st_mode & 07777));
+        return -EACCES;
+    }
+    return 0;
+}
+
+int dock_rundir_open(const char *wanted, struct dock_rundir *out)
+{
+    struct dock_rundir dir;
+    int ret = choose(wanted, dir.path, sizeof dir.path);
+
+    if (ret)
+        return ret;
+    if (mkdir(dir.path, 0700) && errno != EEXIST) {
+        ret = -errno;
+        dock_error("making the runtime directory %s failed: %s", dir.path, strerror(-ret));
+        return ret;
+    }
+    dir.fd = open(dir.path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir.fd < 0) {
+        ret = errno == ELOOP ? -ENOTDIR : -errno;
+        dock_error("runtime directory %s refused: %s", dir.path,
+                   ret == -ENOTDIR ? "it is a link or no directory, and links are not followed"
+                                   : strerror(-ret));
+        return ret;
+    }
+    ret = check(dir.fd, dir.path);
+    if (ret) {
+        close(dir.fd);
+        return ret;
+    }
+    *out = dir;
+    return 0;
+}
+
+void dock_rundir_close(struct dock_rundir *dir)
+{
+    close(dir->fd);
+    dir->fd = -1;
+}
