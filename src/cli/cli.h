@@ -16,7 +16,6 @@ enum {
 // Subcommands: argv[0] is the subcommand's own name. They return the exit code.
 int cli_run(int argc, char **argv);
 int cli_info(int argc, char **argv);
-int cli_show(int argc, char **argv);
 
 // Says one line, "drydock: ...", on stderr and returns code, so that a check ends in one statement.
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

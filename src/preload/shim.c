@@ -51,6 +51,7 @@ struct next {
     __typeof__(&__openat_2) openat_2, openat64_2;
     __typeof__(&fopen) fopen, fopen64;
     __typeof__(&opendir) opendir;
+    __typeof__(&chdir) chdir;
     __typeof__(&scandir) scandir;
     __typeof__(&scandir64) scandir64;
     __typeof__(&readlink) readlink;
@@ -80,6 +81,7 @@ static void resolve_opening(void)
     found.fopen = dlsym(RTLD_NEXT, "fopen");
     found.fopen64 = dlsym(RTLD_NEXT, "fopen64");
     found.opendir = dlsym(RTLD_NEXT, "opendir");
+    found.chdir = dlsym(RTLD_NEXT, "chdir");
     found.scandir = dlsym(RTLD_NEXT, "scandir");
     found.scandir64 = dlsym(RTLD_NEXT, "scandir64");
     found.glob = dlsym(RTLD_NEXT, "glob");
@@ -341,6 +343,13 @@ DIR *opendir(const char *path)
 {
     struct dock_shim_buf buf;
     return next()->opendir(dock_shim_path(path, &buf));
+}
+
+// A shell's `cd`.
+int chdir(const char *path)
+{
+    struct dock_shim_buf buf;
+    return next()->chdir(dock_shim_path(path, &buf));
 }
 
 int scandir(const char *path, struct dirent ***list, int (*keep)(const struct dirent *),
