@@ -15,34 +15,40 @@
 
 // 64 bytes. All words are atomics: readers take no lock.
 struct dock_idrec;
+struct dock_idfile;
 
 struct dock_idtable {
-    int fd;
-    struct dock_idrec *rec; // DOCK_SLOTS of them, shared by all processes
+    struct dock_idrec *rec;   // DOCK_SLOTS of them, shared by all processes
+    struct dock_idfile *file; // shared by all tables of this process on the same file
 };
 
 enum dock_life {
     DOCK_LIFE_ALIVE,
     DOCK_LIFE_DEAD,
-    DOCK_LIFE_UNKNOWN, // neither a pidfd nor the process table nor the record lock could tell
+    DOCK_LIFE_UNKNOWN, // neither the process table nor the record lock could tell
 };
 
 // What `drydock show` and liveness need of an owner.
 struct dock_owner {
     dock_who who;
-    int pid; // as its owner sees it; of use to others in the same pid namespace only
-    uint64_t start_time, pid_namespace;
+    int pid;                // as its owner sees it; of use to others in the same pid namespace only
+    uint64_t start_time;    // in clock ticks since boot
+    uint64_t pid_namespace; // equal for processes of one pid namespace since one boot; 0 = not known
 };
 
 int dock_idtable_open(const struct dock_rundir *dir, struct dock_idtable *out);
 void dock_idtable_close(struct dock_idtable *t);
 
+// From here on -EBADF: the program closed the table's descriptor behind our back. -ETIMEDOUT: somebody was
+// stopped while changing the table.
+//
 // Take a first block for a new device and give it an incarnation never used on that slot before
 // (modulo 2^20, never 0). Blocks of dead owners are freed on the way. -ENOSPC when all are taken.
 int dock_idtable_join(struct dock_idtable *t, dock_who *who);
-// A further block for `who`; *block is 1..4095. -ENOSPC.
+// A further block for `who`; *block is 1..4095. -ENOSPC, -ESRCH if `who` is not of this process.
 int dock_idtable_more(struct dock_idtable *t, dock_who who, uint32_t *block);
-// Give back one further block, or with dock_idtable_leave everything that `who` holds.
+// Give back one further block, or with dock_idtable_leave everything that `who` holds. Nothing happens in a
+// forked child: the blocks are its parent's.
 void dock_idtable_less(struct dock_idtable *t, dock_who who, uint32_t block);
 void dock_idtable_leave(struct dock_idtable *t, dock_who who);
 
@@ -51,9 +57,10 @@ dock_who dock_idtable_owner(const struct dock_idtable *t, uint32_t block);
 // The owner record of `who`; -ESRCH if that incarnation is gone.
 int dock_idtable_lookup(const struct dock_idtable *t, dock_who who, struct dock_owner *out);
 
-// Is `who` alive? A gone or evicted incarnation is dead. Else, where the pid namespace is ours: pid and
-// start time of the process table; else the record lock that the owner holds on its slot. `who` of this
-// process is always alive. Costs system calls: for waiters past their patience, not for hot paths.
+// Is `who` alive? A gone or evicted incarnation is dead. A `who` that this process joined is alive; in a
+// forked child it is the parent's. Else the record lock that the owner holds on its slot tells, and where
+// the owner has lost it (it closed all descriptors) the process table, if the pid namespace is ours.
+// Costs system calls: for waiters past their patience, not for hot paths.
 enum dock_life dock_idtable_life(const struct dock_idtable *t, dock_who who);
 // Declare a stopped device dead. From then on dock_idtable_life says DEAD; the device itself, when it
 // continues, finds dock_idtable_evicted true and turns fatal.

@@ -44,8 +44,12 @@ static int choose(const char *wanted, char *path, size_t size)
         n = snprintf(path, size, "%s/drydock", xdg);
     else
         n = snprintf(path, size, "/tmp/drydock-%u", (unsigned)geteuid());
-    if (n > 0 && (size_t)n <= PATH_MAX_HERE)
+    if (n > 0 && (size_t)n <= PATH_MAX_HERE) {
+        // "link/" would be followed where "link" is not.
+        while (n > 1 && path[n - 1] == '/')
+            path[--n] = '\0';
         return 0;
+    }
     dock_error("runtime directory %s refused: its path has more than %zu bytes", wanted ? wanted : xdg,
                PATH_MAX_HERE);
     return -ENAMETOOLONG;

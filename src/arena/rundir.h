@@ -8,7 +8,7 @@
 #define DOCK_RUNDIR_PATH 96 // a socket address holds 108 bytes; the name of a socket takes the rest
 
 struct dock_rundir {
-    int fd;                      // O_PATH|O_DIRECTORY: names below it are resolved from here, never from the path
+    int fd; // O_PATH|O_DIRECTORY: names below it are resolved from here, never from the path
     char path[DOCK_RUNDIR_PATH]; // as chosen, for messages
 };
 

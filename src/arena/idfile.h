@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The file behind the id table, private to src/arena/id*.c: its layout, its lock, and what the tables of one
+// process share. POSIX record locks belong to the process and fall when it closes any descriptor of the file,
+// so a process opens the file once, however many devices it has.
+#ifndef DOCK_ARENA_IDFILE_H
+#define DOCK_ARENA_IDFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arena/process.h"
+#include "arena/rundir.h"
+#include "arena/who.h"
+#include "base/order.h"
+
+#define DOCK_IDFILE_NAME "drydock.ids"
+
+struct dock_idrec {
+    dock_a32 who;         // owner; written last, cleared last. 0 = free
+    dock_a32 evicted;     // the incarnation that was declared dead
+    dock_a32 incarnation; // the slot's last
+    dock_a32 pid;
+    dock_a64 start_time, pid_namespace;
+    dock_a64 freed; // the table's count of frees when this block was freed: the largest is reused last
+    uint8_t reserved[24];
+};
+
+struct dock_idhead {
+    dock_a64 magic; // written last
+    dock_a32 version;
+    uint32_t reserved;
+    dock_a64 frees;
+    uint8_t rest[40];
+};
+
+struct dock_idfile {
+    int fd, users;
+    dev_t dev;
+    ino_t ino;
+    struct dock_idhead *head;
+    struct dock_idrec *rec;
+    _Atomic int pid; // the process that joined what follows: a forked child has joined nothing
+    dock_a64 joined[DOCK_SLOTS / 64];
+    struct dock_process self;
+    struct dock_idfile *next;
+};
+
+// The file of `dir`, made if nobody has made it. Counted: as many closes as opens.
+int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out);
+void dock_idfile_close(struct dock_idfile *f);
+
+// Exclude all other changes, of this process and of others.
+int dock_idfile_lock(struct dock_idfile *f);
+void dock_idfile_unlock(struct dock_idfile *f);
+
+// The lock on a slot is held by its owner as long as it lives. -EAGAIN: another process holds it.
+int dock_idfile_hold(struct dock_idfile *f, uint32_t slot);
+void dock_idfile_release(struct dock_idfile *f, uint32_t slot);
+// Does another process hold it? 1, 0, or -errno if the file cannot be asked.
+int dock_idfile_held(struct dock_idfile *f, uint32_t slot);
+// Has this process joined with this slot?
+bool dock_idfile_joined(const struct dock_idfile *f, uint32_t slot);
+
+#endif
