@@ -22,8 +22,8 @@
 #define DOCK_PORT_VERSION 1
 #define DOCK_HAZARDS 32768
 
-// The moments of a request's life and of its objects, as counters; src/device/probe.h gives them meaning.
-#define DOCK_MOMENTS 16
+// Counters of the cold moments (base/probe.h); the hot ones are counted per queue.
+#define DOCK_MOMENTS 24
 
 struct dock_port {
     // line 0: written once, magic last
@@ -41,6 +41,7 @@ struct dock_port {
     dock_a32 attention;  // some qrec.attention or cqrec.attention is set: peers set it, the engine clears it
     dock_a32 fatal;      // the device was declared dead while stopped, or its memory was found corrupted
     dock_a32 nqueues, ncqs;
+    dock_a32 hazard_high; // no hazard at or above this index was ever used
 
     // line 2: the word that makes read-modify-write on memory that is not mapped atomic among initiators
     _Alignas(64) dock_a64 atomic_lock;
@@ -89,8 +90,8 @@ struct dock_segrec {
     uint32_t pd;
     uint32_t access;
     uint32_t kind_qpn; // kind << 24 | queue a type 2 window is bound to
+    uint32_t lkey;     // the local key: what the owner's receives name
     uint32_t sum;      // of all above but generation
-    uint32_t rest;
 };
 
 static_assert(sizeof(struct dock_segrec) == 64, "a segment entry is one cache line");
@@ -100,7 +101,7 @@ static inline uint32_t dock_segrec_sum(const struct dock_segrec *s)
     uint64_t h = dock_mix(s->va) ^ dock_mix(s->len + 1) ^ dock_mix(s->off + 2) ^ dock_mix(s->addr + 3);
 
     h ^= dock_mix(((uint64_t)s->token << 32 | s->pd) + 4);
-    h ^= dock_mix(((uint64_t)s->access << 32 | s->kind_qpn) + 5);
+    h ^= dock_mix(((uint64_t)s->access << 32 | s->kind_qpn) + 5) ^ dock_mix(s->lkey + 6);
     return (uint32_t)(h ^ h >> 32);
 }
 
@@ -149,12 +150,13 @@ struct dock_qrec {
     // line 1: written by initiators
     _Alignas(64) dock_a32 attention;
     dock_a32 first_cause;
-    dock_a64 messages_in, bytes_in;
+    dock_a64 messages_in, bytes_in, writes_in, reads_in;
 
     // line 2: the send queue, for raw producers and for `drydock show`
     _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell
     uint32_t sq_blocks, sq_depth;
     uint64_t sq;
+    dock_a64 posted, rings, polled;
 
     // line 3: written by whoever holds the execution token
     _Alignas(64) dock_a64 executed; // WRs

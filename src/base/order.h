@@ -92,6 +92,15 @@ static inline void dock_fence_full(void)
 #endif
 }
 
+// What was stored before is visible before what is stored after; free on x86. Placement of one request
+// before the next one's (pairs with the target CPU's acquire of a flag, or with the CQE's owner bit).
+static inline void dock_fence_store(void)
+{
+#ifndef __SANITIZE_THREAD__
+    atomic_thread_fence(memory_order_release);
+#endif
+}
+
 // The asymmetric pair: the hot side pays a compiler barrier, the rare side makes every thread of every
 // registered process execute a full fence (membarrier). Where the kernel has none, both are full fences.
 // dock_fence_asymmetric is set once, by dock_fence_init(), before any thread runs.

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// The device's own structures. Private memory of the process: what a peer must see stands in arena/port.h and
+// ring/*.h, and nothing here trusts it more than a bounded index.
+#ifndef DOCK_DEVICE_INTERNAL_H
+#define DOCK_DEVICE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "arena/peer.h"
+#include "base/log.h"
+#include "base/probe.h"
+#include "device/cq.h"
+#include "device/device.h"
+#include "device/rq.h"
+#include "device/sq.h"
+#include "fabric/fabric.h"
+
+#define DOCK_BUDGET_WRS 32
+#define DOCK_BUDGET_BYTES DOCK_PIECE
+
+enum dock_runner { DOCK_BY_POSTER, DOCK_BY_POLLER, DOCK_BY_ENGINE };
+
+// Why a send queue does not go on; what makes it go on.
+enum dock_stall {
+    DOCK_STALL_NONE,
+    DOCK_STALL_BUDGET, // on the ready list
+    DOCK_STALL_RNR,    // the engine looks again; after rnr_timer it counts as a retry
+    DOCK_STALL_NOBODY, // the engine looks again; after the timeout it counts as a retry
+    DOCK_STALL_FINISH, // dock_up_finish runs the queue
+};
+
+// A started WR that a late fabric has not finished, or that waits for earlier ones to be.
+struct dock_flight {
+    dock_a32 state; // 0 free, 1 started, 2 finished (release by the finisher, acquire by the token's holder)
+    uint32_t status, bytes, last_block;
+    uint32_t flags;
+    uint8_t op;
+};
+
+// The device's half of a send queue: who holds the token writes it.
+struct dock_sq {
+    struct dock_sq_post post;
+
+    _Alignas(64) dock_a32 token; // RUN | KICK, see run.c
+    uint32_t exec;               // blocks, free-running: next to be fetched
+    uint32_t seq;                // WRs, free-running: next to be started
+    uint32_t retired;            // WRs whose completion is published or silently done
+    dock_a64 busy;               // odd while local keys are in use (pairs with dock_quiesce)
+    bool mid;                    // `x` is a transfer in pieces
+    uint8_t stall, rnr_tries, timeout_tries;
+    uint64_t deadline_ns;
+    uint32_t reads;              // reads and atomics in flight
+    struct dock_flight *flight;  // `flights` of them, a power of two, when the fabric is late
+    uint32_t flights;
+    struct dock_conn *conn;
+    struct dock_qp *qp;
+    struct dock_qrec *rec;
+    struct dock_xfer x;
+    union dock_wqe_copy wqe;
+
+    _Alignas(64) struct dock_sq *next; // ready or waiting list, under dev->list_lock
+    dock_a32 listed;                   // 0 on none, 1 ready, 2 waiting
+};
+
+struct dock_rq {
+    struct dock_dev *dev;
+    struct dock_rqview view;
+    struct dock_rqrec *rec;
+    uint64_t rec_off, arrays_off, arrays_size;
+    dock_a32 lock;
+    bool lock_free, shared;
+    uint32_t pi, depth, sge_max, pd;
+    uint32_t number; // of a shared queue
+    uint64_t *wrid;  // by receive number
+    uint32_t *spare; // numbers that are free, a stack
+    uint32_t spares;
+    dock_a32 returned_lock; // of the stack: the poller gives back, the poster takes
+    dock_a32 users;
+    void *user;
+    struct dock_qp *owner; // of an own queue
+    struct dock_events *events;
+    dock_a32 events_got;
+};
+
+struct dock_cq {
+    struct dock_dev *dev;
+    struct dock_cqview view;
+    struct dock_cqrec *rec;
+    uint64_t rec_off, ring_off;
+    uint32_t id;
+    uint32_t ci;
+    dock_a32 lock;
+    bool lock_free;
+    uint32_t polled;
+    struct dock_chan *chan;
+    void *user;
+    dock_a32 users;
+    uint32_t chan_events, chan_acked; // under chan->lock
+    struct dock_events *events;
+    dock_a32 events_got;
+    struct dock_cq *next, *prev; // of the device
+};
+
+struct dock_qp {
+    struct dock_sq sq;
+    struct dock_dev *dev;
+    struct dock_rq *rq;  // own or shared
+    struct dock_cq *send_cq, *recv_cq;
+    struct dock_qrec *rec;
+    uint32_t number;
+    struct dock_qp_attr attr;
+    uint64_t ring_off, ring_size;
+    uint8_t eid[16];
+    uint32_t dest_qp;
+    uint64_t timeout_ns; // 0 for ever
+    uint8_t retry, rnr_retry;
+    uint32_t rd_atomic;
+    bool sqd_event;
+    struct dock_conn conn;     // RC, UC: the way to the peer
+    struct dock_conn *ud_conn; // UD: ways by destination, newest first
+    pthread_mutex_t modify;    // of state changes by the program
+    dock_a32 last_wqe_told;
+    struct dock_events *events;
+    dock_a32 events_got;
+    struct dock_qp *next, *prev; // of the device
+};
+
+// What the hot path looks up for a local key; the arena's entry is for peers.
+struct dock_lkey {
+    dock_a32 key; // the lkey, 0 = refused. Published last, cleared first
+    uint32_t pd, access;
+    uint32_t tid;
+    uint64_t va, len;
+    char *at;      // va lies here in our own mapping, NULL when the memory is plain
+    uint64_t addr; // va in the program's address space
+    uint64_t rest[2];
+};
+
+struct dock_ids {
+    uint32_t blocks[DOCK_SLOTS]; // those we hold
+    uint32_t count;
+    uint32_t cursor;
+    pthread_mutex_t lock;
+};
+
+struct dock_dev {
+    // line 0: the hot path's
+    dock_a64 ready_head; // struct dock_sq *: an empty poll costs this load
+    struct dock_lkey *lkeys;
+    uint32_t nsegments;
+    struct dock_port *port;
+    struct dock_segrec *segments;
+    const struct dock_fabric *fabric;
+    struct dock_waiter waiter;
+
+    _Alignas(64) dock_a32 list_lock; // of the ready and the waiting list
+    struct dock_sq *ready_tail, *waiting;
+
+    struct dock_config cfg;
+    struct dock_limits limits;
+    struct dock_rundir dir;
+    struct dock_idtable ids_table;
+    struct dock_arena arena;
+    struct dock_ids ids;
+    void **object[DOCK_SLOTS]; // by id block: 256 pointers each
+
+    pthread_mutex_t lock; // of what follows
+    struct dock_qp *qps;
+    struct dock_cq *cqs;
+    struct dock_events *event_queues;
+    uint32_t n_qp, n_cq, n_srq, n_mr, n_mw, n_pd;
+    struct dock_mr **mr;  // by tid
+    uint32_t tid_cursor;
+    dock_a32 *pd_users;   // by pd; bit 31 = allocated
+    uint32_t pd_cursor;
+    uint32_t start_index;
+
+    pthread_mutex_t peer_lock;
+    struct dock_peer_slot *peers; // by slot, see peers.c
+    bool peers_pending;
+
+    // the engine
+    pthread_t engine;
+    bool engine_runs;
+    dock_a32 stop;
+    int epoll_fd, bell_fd, listen_fd, self_pidfd;
+    uint64_t hot_until_ns;
+    dock_a32 active; // posts since the engine last slept: it keeps ticking
+    dock_a32 raw_queues;
+};
+
+struct dock_obj_any;
+
+// ---- run.c: the token and the run loop
+
+void dock_sq_ring(struct dock_sq *sq, enum dock_runner by);
+// Take the token for good (state changes): waits for the holder to leave, nobody runs until _release.
+void dock_sq_hold(struct dock_sq *sq);
+void dock_sq_release(struct dock_sq *sq);
+// Forget everything posted (RESET). The token is held.
+void dock_sq_clear(struct dock_sq *sq);
+
+// ---- execute.c: one WQE
+enum dock_step { DOCK_STEP_ON, DOCK_STEP_IDLE, DOCK_STEP_BUDGET, DOCK_STEP_WAIT };
+enum dock_step dock_sq_step(struct dock_sq *sq, uint32_t pi, uint32_t *budget_bytes, enum dock_runner by);
+
+// ---- retire.c: completions of a send queue, in order
+void dock_sq_retire(struct dock_sq *sq, uint32_t seq, const struct dock_flight *f);
+void dock_sq_reap(struct dock_sq *sq);
+
+// ---- decode.c
+// Bytes of the ring into sq->wqe and sq->x. 0, or the status of a malformed WQE. *blocks is always 1..4.
+uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks);
+
+// ---- local.c: WRs that concern only our own tables (BIND, INV)
+uint32_t dock_local_op(struct dock_sq *sq, struct dock_xfer *x);
+
+// ---- lists.c
+void dock_ready_push(struct dock_dev *dev, struct dock_sq *sq);
+struct dock_sq *dock_ready_pop(struct dock_dev *dev);
+void dock_waiting_push(struct dock_dev *dev, struct dock_sq *sq);
+void dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq);
+// Run every waiting queue once; the time until the next deadline in ns.
+uint64_t dock_waiting_run(struct dock_dev *dev);
+// A poller with nothing to poll works: one queue, one budget. true if it ran something.
+bool dock_help(struct dock_dev *dev);
+
+// ---- engine.c
+int dock_engine_start(struct dock_dev *dev);
+void dock_engine_stop(struct dock_dev *dev);
+void dock_engine_wake(struct dock_dev *dev);
+// One turn without sleeping, for tests with no engine thread and for the thread itself.
+void dock_engine_step(struct dock_dev *dev);
+
+// ---- attend.c: what peers left for us
+void dock_attend(struct dock_dev *dev);
+
+// ---- peers.c
+int dock_peers_open(struct dock_dev *dev);
+void dock_peers_close(struct dock_dev *dev);
+// Reach `who` and wait for it up to `ms` (control path only).
+int dock_peers_wait(struct dock_dev *dev, dock_who who, unsigned ms);
+// A descriptor of the engine's epoll set became ready: a gift arrived, or a peer died.
+void dock_peers_ready(struct dock_dev *dev, uint32_t slot);
+struct dock_peer *dock_peer_self(struct dock_dev *dev);
+
+// ---- repair.c: after a death
+void dock_repair(struct dock_dev *dev, dock_who dead);
+
+// ---- quiesce.c
+// Wait until nobody works any more in our memory who began before this call. `except`: a queue whose token the
+// caller holds.
+void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except);
+
+// ---- fail.c: error states
+// The queue is in error from now on (its token is held, or it does not run). Receives are flushed by the engine.
+void dock_qp_fail(struct dock_qp *qp, uint32_t cause);
+void dock_rq_flush(struct dock_qp *qp);
+void dock_cq_overrun(struct dock_cq *cq);
+
+// ---- complete.c
+int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited);
+void dock_cq_deliver(struct dock_cq *cq); // one event on the channel
+
+// ---- event.c
+void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *ev, dock_a32 *got);
+void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got);
+
+// ---- ids.c
+int dock_id_take(struct dock_dev *dev, void *object, uint32_t *id);
+void dock_id_give(struct dock_dev *dev, uint32_t id);
+void dock_ids_close(struct dock_dev *dev);
+struct dock_qrec *dock_id_record(struct dock_dev *dev, uint32_t id);
+
+static inline void *dock_id_object(struct dock_dev *dev, uint32_t id)
+{
+    void **block = dev->object[id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)];
+
+    return block ? block[id & 255] : NULL;
+}
+
+// ---- pd.c
+int dock_pd_use(struct dock_dev *dev, uint32_t pd);
+void dock_pd_drop(struct dock_dev *dev, uint32_t pd);
+
+// ---- rq.c
+int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint32_t pd, uint32_t id,
+                   struct dock_rq **out);
+void dock_rq_destroy(struct dock_rq *rq);
+void dock_rq_clear(struct dock_rq *rq);
+// A polled receive completion: its WR id, and the number is free again. -EBADMSG for a number that is not out.
+int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id);
+
+// ---- limits.c
+void dock_limits_read(struct dock_limits *out);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// How a request reaches its peer. The device starts requests of one queue in order; a fabric finishes them
+// at once (self, host) or later, from any thread and in any order (a network, the fake one of the tests).
+// The device publishes completions in queue order whatever the fabric does.
+//
+// What a fabric owes the device, for requests started on one queue (reference: RC ordering, IBTA vol 1 9.5):
+//  - remote effects of WRITE, SEND and atomics take place in the order they were started, each not before those
+//    that came earlier, and a READ or atomic does not pass an earlier WRITE, SEND or atomic;
+//  - a READ may be overtaken by what follows; its local effect may come any time before it is finished;
+//  - the source of a WRITE or SEND is read in the order of starting;
+//  - a request is finished exactly once, after its effects are placed.
+// Fence, limits of reads in flight, retries, states and completions are the device's.
+#ifndef DOCK_FABRIC_FABRIC_H
+#define DOCK_FABRIC_FABRIC_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "arena/arena.h"
+#include "arena/lockword.h"
+#include "arena/port.h"
+#include "ring/cqring.h"
+#include "ring/format.h"
+#include "ring/rqring.h"
+
+#define DOCK_PIECE 65536u // a transfer is done in pieces of at most so many bytes
+
+struct dock_dev;
+struct dock_fabric;
+
+// Another device of this host (or ourselves), reached once and kept.
+struct dock_peer {
+    dock_who who;
+    bool self;
+    pid_t pid;
+    struct dock_view *view;
+    struct dock_port *port;
+    int bell_fd, pidfd;
+    dock_a32 dead;
+    uint32_t hazard_hint;
+    uint32_t refs; // guarded by the device's peer lock
+};
+
+// A remote key that was checked and found good: valid as long as the entry's generation has not moved.
+struct dock_rkey {
+    uint32_t tid, token;
+    uint64_t generation;
+    const struct dock_segrec *rec;
+    char *base;   // va lies here in our mapping, NULL when the memory is plain
+    uint64_t addr; // va in the owner's address space
+    uint64_t va, len;
+    uint32_t access;
+    bool local; // found as a local key of the target
+};
+
+#define DOCK_RKEYS 4
+
+// The way from one send queue to one target queue. Belongs to the send queue; only the holder of its
+// execution token touches it.
+struct dock_conn {
+    // line 0, 1: what every request touches
+    struct dock_peer *peer; // NULL: not reached yet
+    struct dock_hazard *hazard;
+    struct dock_qrec *queue;
+    uint32_t serial;
+    uint32_t dest_qp, source_qp;
+    uint32_t key_pd; // protection domain of the target queue, as checked
+    dock_who dest_who;
+    uint8_t service;
+    bool views;      // the four below are open for `serial`
+    bool force_plain;
+    struct dock_dev *dev;
+    const struct dock_waiter *waiter;
+    uint64_t hazard_value;
+    struct dock_rkey key[DOCK_RKEYS];
+    struct dock_rqview rq;
+    struct dock_cqview cq;
+};
+
+struct dock_sge_local {
+    uint64_t va;
+    uint32_t len, key;
+};
+
+// One WR while it is executed: decoded from the ring, owned by the device.
+struct dock_xfer {
+    uint8_t op, nsge, service;
+    bool keyed;     // SGEs carry local keys; else local addresses are looked up by range
+    uint32_t flags;
+    uint32_t len;   // bytes in all
+    uint32_t pd;    // of the local keys
+    uint32_t remote; // tid or queue
+    uint32_t token;
+    uint64_t raddr, imm;
+    uint64_t operand, compare;
+    uint32_t notify_tid, notify_token;
+    uint64_t notify_addr, notify_value;
+    const uint8_t *inline_data; // NULL: the SGEs
+    const uint8_t *eid;
+    struct dock_sge_local sge[DOCK_SGE_MAX];
+    // progress of a transfer that is done in pieces
+    uint32_t done;
+    bool claimed;
+    uint32_t receive; // number of the claimed receive
+    // identity and result
+    uint32_t seq, last_block;
+    uint32_t status; // enum dock_status
+    uint32_t bytes;
+};
+
+// What start() says.
+enum dock_go {
+    DOCK_GO_DONE,    // finished, x->status and x->bytes tell how
+    DOCK_GO_PENDING, // dock_up_finish will be called; the fabric keeps its own copy of *x
+    DOCK_GO_MORE,    // a piece was done, call again
+    DOCK_GO_RNR,     // no receive is posted
+    DOCK_GO_NOBODY,  // the target is not there, not ready, or not ours: as if the packet was lost
+};
+
+struct dock_fabric {
+    const char *name;
+    bool late; // may answer PENDING
+    // Reach conn->dest_qp, as far as it can be done without blocking. 0; -EAGAIN (being reached); -EHOSTUNREACH.
+    int (*connect)(struct dock_conn *conn);
+    void (*disconnect)(struct dock_conn *conn);
+    enum dock_go (*start)(struct dock_conn *conn, struct dock_xfer *x, void *sq);
+};
+
+extern const struct dock_fabric dock_fabric_host;
+extern const struct dock_fabric dock_fabric_self;
+
+// ---- what the device does for a fabric
+
+// A piece of local memory that an SGE names: `at` when it can be touched directly, else NULL and `plain`.
+struct dock_span {
+    char *at;
+    uint64_t plain;
+};
+
+// Check [va, va+len) against a local key of `pd` (or, unkeyed, look it up by range). 0 or a status.
+uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const struct dock_sge_local *sge,
+                       uint32_t skip, uint32_t need_access, struct dock_span *out);
+
+// A request that was PENDING is finished. Any thread, any order, exactly once.
+void dock_up_finish(void *sq, uint32_t seq, uint32_t status, uint32_t bytes);
+
+// Reach the device `who`: *out with a reference, 0; -EAGAIN while its descriptors are on their way;
+// -EHOSTUNREACH nobody there. Never blocks.
+int dock_up_peer(struct dock_dev *dev, dock_who who, struct dock_peer **out);
+void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer);
+
+// Wake the engine of a peer if it sleeps. The full fence orders the caller's work before the look.
+void dock_up_bell(struct dock_peer *peer);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Atomics on 8 bytes of the target. On mapped memory a CPU atomic on the word itself; on plain memory a
+// read-modify-write under the target's atomic word, which every initiator takes.
+#include <string.h>
+
+#include "arena/xcopy.h"
+#include "fabric/host/host.h"
+
+static uint64_t apply(const struct dock_xfer *x, uint64_t old)
+{
+    switch (x->op) {
+    case DOCK_OP_CAS:
+        return old == x->compare ? x->operand : old;
+    case DOCK_OP_SWAP:
+        return x->operand;
+    case DOCK_OP_FADD:
+        return old + x->operand;
+    case DOCK_OP_FSUB:
+        return old - x->operand;
+    case DOCK_OP_FAND:
+        return old & x->operand;
+    case DOCK_OP_FOR:
+        return old | x->operand;
+    default:
+        return old ^ x->operand;
+    }
+}
+
+static uint64_t on_mapped(const struct dock_xfer *x, dock_a64 *word)
+{
+    uint64_t old = dock_acquire64(word);
+
+    while (!dock_claim64(word, &old, apply(x, old)))
+        ;
+    return old;
+}
+
+static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_t addr, uint64_t *old)
+{
+    bool inherited; // a dead holder has written the word whole or not at all
+    uint32_t turn = dock_word_lock(&c->peer->port->atomic_lock, c->waiter, &inherited);
+    int err = dock_xcopy_from(c->peer->pid, old, addr, 8);
+
+    if (!err) {
+        uint64_t new = apply(x, *old);
+        err = dock_xcopy_to(c->peer->pid, &new, addr, 8);
+    }
+    dock_word_unlock(&c->peer->port->atomic_lock, turn + 1);
+    return err ? DOCK_ST_REM_OP : DOCK_OK;
+}
+
+static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
+{
+    const struct dock_rkey *k;
+    uint32_t status;
+
+    if (!(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC) || x->raddr & 7)
+        return DOCK_ST_REM_INV_REQ;
+    status = dock_host_rkey(c, x->remote, x->token, x->raddr, 8, DOCK_ACCESS_REMOTE_ATOMIC, &k);
+    if (status)
+        return status;
+    if (!k->base)
+        return on_plain(c, x, k->addr + (x->raddr - k->va), old);
+    *old = on_mapped(x, (dock_a64 *)(void *)(k->base + (x->raddr - k->va)));
+    return DOCK_OK;
+}
+
+enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
+{
+    struct dock_span span;
+    uint64_t old;
+
+    // Where the old value goes is checked first: a request that fails locally must not have changed the target.
+    x->status = x->nsge != 1 || x->len != 8 ? DOCK_ST_LOC_LEN
+                                            : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);
+    if (!x->status && !span.at && !dock_xcopy_probe(span.plain, 8, true))
+        x->status = DOCK_ST_LOC_PROT;
+    if (!x->status)
+        x->status = execute(c, x, &old);
+    if (!x->status) {
+        struct dock_place here = {.at = (char *)&old};
+        x->status = dock_host_move(c, x, here, 8, false);
+        x->bytes = 8;
+    }
+    return DOCK_GO_DONE;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// From a queue number to the record of the queue, a hazard in its owner's arena, and the bell.
+#include <errno.h>
+
+#include "fabric/host/host.h"
+
+static struct dock_qrec *find_queue(struct dock_peer *peer, uint32_t id)
+{
+    uint64_t block = dock_acquire64(&peer->port->block[id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)]);
+    uint64_t off = block + (uint64_t)(id & 255) * sizeof(struct dock_qrec);
+
+    return block && block % 64 == 0 ? dock_view_at(peer->view, off, sizeof(struct dock_qrec)) : NULL;
+}
+
+static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uint32_t queue)
+{
+    uint64_t table = peer->port->hazards;
+    struct dock_hazard *h =
+        table % 64 ? NULL : dock_view_at(peer->view, table, (uint64_t)DOCK_HAZARDS * sizeof *h);
+
+    for (uint32_t i = 0; h && i < DOCK_HAZARDS; i++) {
+        uint32_t at = (peer->hazard_hint + i) % DOCK_HAZARDS;
+        uint64_t nobody = 0;
+        if (dock_peek64(&h[at].owner) || !dock_claim64(&h[at].owner, &nobody, (uint64_t)me << 32 | queue | 1u << 31))
+            continue;
+        uint32_t high = dock_peek32(&peer->port->hazard_high);
+        while (high <= at && !dock_claim32(&peer->port->hazard_high, &high, at + 1))
+            ;
+        peer->hazard_hint = at + 1;
+        return &h[at];
+    }
+    return NULL;
+}
+
+int dock_host_connect(struct dock_conn *c)
+{
+    struct dock_peer *peer;
+    int err = dock_up_peer(c->dev, c->dest_who, &peer);
+
+    if (err)
+        return err;
+    c->queue = find_queue(peer, c->dest_qp);
+    c->hazard = c->queue ? claim_hazard(peer, c->waiter->me, c->source_qp) : NULL;
+    if (!c->hazard) {
+        dock_up_peer_put(c->dev, peer);
+        return -EHOSTUNREACH;
+    }
+    c->hazard_value = dock_peek64(&c->hazard->busy) & ~1ull;
+    c->serial = dock_acquire32(&c->queue->serial);
+    c->views = false;
+    for (unsigned i = 0; i < DOCK_RKEYS; i++)
+        c->key[i].rec = NULL;
+    c->peer = peer;
+    dock_probe(DOCK_AT_CONNECT, c->source_qp, c->dest_qp);
+    return 0;
+}
+
+void dock_host_disconnect(struct dock_conn *c)
+{
+    if (!c->peer)
+        return;
+    dock_publish64(&c->hazard->owner, 0); // pairs with the claim of the next user
+    dock_up_peer_put(c->dev, c->peer);
+    c->peer = NULL;
+}
+
+// The first message that finds the queue ready: check the records it leads to.
+static bool open_views(struct dock_conn *c)
+{
+    struct dock_qrec *q = c->queue;
+    struct dock_qrec seen = {.kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
+
+    if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp)
+        return false;
+    if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
+        return false;
+    c->key_pd = seen.pd;
+    c->views = true;
+    return true;
+}
+
+static bool answers(struct dock_conn *c)
+{
+    struct dock_qrec *q = c->queue;
+    uint32_t state = dock_acquire32(&q->state); // pairs with the publish in dock_qp_modify
+
+    if (state < DOCK_RTR || state > DOCK_SQE || dock_peek32(&q->serial) != c->serial)
+        return false;
+    if (c->service == DOCK_RC || c->service == DOCK_UC) {
+        if (dock_peek32(&q->peer_id) != c->source_qp || dock_peek32(&q->peer_who) != c->waiter->me)
+            return false;
+        if (__builtin_expect(state == DOCK_RTR, 0) && !(dock_peek32(&q->attention) & DOCK_ATTN_COMM))
+            dock_host_attention(c, DOCK_ATTN_COMM);
+    }
+    return __builtin_expect(c->views, 1) || open_views(c);
+}
+
+bool dock_host_enter(struct dock_conn *c)
+{
+    dock_set64(&c->hazard->busy, ++c->hazard_value);
+    dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
+    dock_probe(DOCK_AT_ENTER, c->source_qp, c->hazard_value);
+    if (__builtin_expect(answers(c), 1))
+        return true;
+    dock_host_leave(c);
+    return false;
+}
+
+void dock_host_attention(struct dock_conn *c, uint32_t why)
+{
+    uint32_t none = 0;
+
+    dock_claim32(&c->queue->first_cause, &none, why);
+    atomic_fetch_or_explicit(&c->queue->attention, why, memory_order_release); // pairs with attend() of the engine
+    dock_publish32(&c->peer->port->attention, 1);
+    dock_up_bell(c->peer);
+}

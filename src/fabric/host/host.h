@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The host fabric: the initiator does all the work in the target's arena. Internal to src/fabric.
+#ifndef DOCK_FABRIC_HOST_H
+#define DOCK_FABRIC_HOST_H
+
+#include "fabric/fabric.h"
+
+// ---- connect.c
+
+int dock_host_connect(struct dock_conn *c);
+void dock_host_disconnect(struct dock_conn *c);
+
+// Show that we work in the target's memory, then look whether the queue answers us. false: nobody there
+// (the hazard is lowered again).
+bool dock_host_enter(struct dock_conn *c);
+
+static inline void dock_host_leave(struct dock_conn *c)
+{
+    dock_publish64(&c->hazard->busy, ++c->hazard_value); // even again; pairs with dock_quiesce
+}
+
+// Tell the target's engine what we found wrong, or that something happened.
+void dock_host_attention(struct dock_conn *c, uint32_t why);
+
+// ---- keys.c
+
+// Find the remote key and check rights and bounds. Statuses as the requester sees them.
+uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len, uint32_t need,
+                        const struct dock_rkey **out);
+
+// The local key of a receive of the target.
+bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len, const struct dock_rkey **out);
+
+// The entry of a type 2 window that is bound to the target queue under `key`; NULL if there is none. Only such a
+// key may be invalidated from outside.
+struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key);
+
+// ---- copy.c
+
+struct dock_place {
+    char *at;       // direct, or NULL
+    uint64_t plain; // address in the process `pid`
+    pid_t pid;
+};
+
+static inline struct dock_place dock_host_place(const struct dock_conn *c, const struct dock_rkey *k, uint64_t va)
+{
+    if (__builtin_expect(k->base != NULL, 1))
+        return (struct dock_place){.at = k->base + (va - k->va)};
+    return (struct dock_place){.plain = k->addr + (va - k->va), .pid = c->peer->pid};
+}
+
+// Move n bytes of x's local data, from x->done on, to (or from) a remote place. 0 or a status.
+uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_place remote, uint32_t n, bool to_remote);
+// One aligned word, or any bytes, of our own into a remote place.
+uint32_t dock_host_put(const struct dock_place *remote, const void *from, uint32_t n);
+
+// ---- one per kind of request; all are called inside enter/leave
+
+enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x);
+enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x);
+enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
+
+enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq);
+
+#endif

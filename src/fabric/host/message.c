@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// SEND in its forms and the receive half of WRITE with immediate: claim a receive of the target, place the
+// message in its buffers, complete it in the target's CQ.
+#include <errno.h>
+#include <string.h>
+
+#include "fabric/host/host.h"
+
+#define GRH_BYTES 40u
+
+static bool lossy(const struct dock_conn *c)
+{
+    return c->service == DOCK_UC || c->service == DOCK_UD || c->service == DOCK_UM;
+}
+
+// A lossy service drops what cannot be delivered, and the sender never learns.
+static enum dock_go drop(struct dock_conn *c, struct dock_xfer *x)
+{
+    atomic_fetch_add_explicit(&c->peer->port->dropped, 1, memory_order_relaxed);
+    x->status = DOCK_OK;
+    x->bytes = x->len;
+    return DOCK_GO_DONE;
+}
+
+static void wake_owner(struct dock_conn *c, struct dock_cqview *cq)
+{
+    dock_publish32(&cq->rec->attention, 1); // pairs with attend() of the engine
+    dock_publish32(&c->peer->port->attention, 1);
+    dock_up_bell(c->peer);
+}
+
+static uint32_t receive_opcode(const struct dock_xfer *x)
+{
+    switch (x->op) {
+    case DOCK_OP_SEND_IMM:
+        return DOCK_ROP_SEND_IMM;
+    case DOCK_OP_SEND_INV:
+        return DOCK_ROP_SEND_INV;
+    case DOCK_OP_WRITE_IMM:
+        return DOCK_ROP_WRITE_IMM;
+    default:
+        return DOCK_ROP_SEND;
+    }
+}
+
+// Complete the claimed receive. What the requester is told: nothing wrong, or that the target could not.
+static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t status, uint32_t bytes)
+{
+    bool ud = c->service == DOCK_UD, first = false, solicited = x->flags & DOCK_F_SOLICITED || status;
+    struct dock_cqe e = {
+        .idx_local = x->receive | c->dest_qp << 16,
+        .local_remote = (c->dest_qp >> 16 & 0xf) | c->source_qp << 4 | (ud ? DOCK_CQE_GRH : 0) |
+                        (solicited ? DOCK_CQE_SOLICITED : 0),
+        .bytes = bytes,
+        .data = {(uint32_t)x->imm, (uint32_t)(x->imm >> 32)},
+    };
+
+    dock_set32(&e.dw0, DOCK_CQE_RECV | receive_opcode(x) << 4 | (status & 0xff) << 16 | status >> 8 << 24);
+    if (dock_cq_produce(&c->cq, c->waiter, &e, &first)) {
+        if (first)
+            wake_owner(c, &c->cq);
+        return DOCK_ST_REM_OP;
+    }
+    dock_probe(DOCK_AT_COMPLETE, c->dest_qp, x->receive);
+    if (dock_cq_fires(&c->cq, solicited))
+        wake_owner(c, &c->cq);
+    dock_count64(&c->queue->messages_in, 1);
+    dock_count64(&c->queue->bytes_in, bytes);
+    return DOCK_OK;
+}
+
+static enum dock_go done(struct dock_xfer *x, uint32_t status)
+{
+    x->status = status;
+    x->bytes = x->len;
+    return DOCK_GO_DONE;
+}
+
+// Claim the oldest receive. Sets x->receive, and fires the shared queue's limit.
+static int claim(struct dock_conn *c, struct dock_xfer *x)
+{
+    uint32_t left, limit;
+    int err = dock_rq_take(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->dest_qp), &x->receive, &left);
+
+    if (err)
+        return err;
+    x->claimed = true;
+    limit = dock_peek32(&c->rq.rec->limit);
+    if (__builtin_expect(limit > left, 0) && dock_claim32(&c->rq.rec->limit, &limit, 0))
+        dock_host_attention(c, DOCK_ATTN_LIMIT);
+    return 0;
+}
+
+// The buffers of the claimed receive, each field read once.
+struct buffers {
+    struct dock_wqe_sge sge[16];
+    uint32_t count;
+    uint64_t bytes;
+};
+
+static void read_buffers(struct dock_conn *c, uint32_t receive, struct buffers *b)
+{
+    memcpy(b->sge, dock_rq_sges(&c->rq, receive), c->rq.stride * sizeof *b->sge);
+    b->count = c->rq.stride;
+    b->bytes = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        b->bytes += b->sge[i].len;
+}
+
+// Place n bytes at offset `at` of the receive: from `header` when given, else from x's data (x->done moves on).
+static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buffers *b, uint64_t at, uint32_t n,
+                      const uint8_t *header)
+{
+    for (uint32_t i = 0; i < b->count && n; i++) {
+        const struct dock_wqe_sge *s = &b->sge[i];
+        const struct dock_rkey *k;
+        if (at >= s->len) {
+            at -= s->len;
+            continue;
+        }
+        uint32_t take = s->len - (uint32_t)at < n ? s->len - (uint32_t)at : n, status;
+        if (!dock_host_lkey(c, s->key, s->va, s->len, &k))
+            return DOCK_ST_REM_OP;
+        struct dock_place to = dock_host_place(c, k, s->va + at);
+        status = header ? dock_host_put(&to, header, take) : dock_host_move(c, x, to, take, true);
+        if (status)
+            return status;
+        if (header)
+            header += take;
+        else
+            x->done += take;
+        n -= take;
+        at = 0;
+    }
+    return DOCK_OK;
+}
+
+// RoCE v2 over IPv4: a valid IPv4 header in bytes 20 to 39, undefined before, and a first nibble that is not 6.
+static void build_grh(const struct dock_xfer *x, uint8_t grh[GRH_BYTES])
+{
+    uint8_t *ip = grh + 20;
+    uint32_t sum = 0;
+
+    memset(grh, 0, GRH_BYTES);
+    ip[0] = 0x45;
+    ip[2] = (uint8_t)((x->len + 28) >> 8);
+    ip[3] = (uint8_t)(x->len + 28);
+    ip[8] = 64;
+    ip[9] = 17; // UDP
+    memcpy(ip + 12, x->eid + 12, 4); // the sender is on this host: both ends of its address
+    memcpy(ip + 16, x->eid + 12, 4);
+    for (unsigned i = 0; i < 20; i += 2)
+        sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = ~(sum + (sum >> 16));
+    ip[10] = (uint8_t)(sum >> 8);
+    ip[11] = (uint8_t)sum;
+}
+
+// A receive that cannot take the message fails at its owner; the requester learns that the target could not.
+static enum dock_go receive_failed(struct dock_conn *c, struct dock_xfer *x, uint32_t theirs, uint32_t ours)
+{
+    complete(c, x, theirs, 0);
+    if (lossy(c))
+        return drop(c, x);
+    dock_host_attention(c, DOCK_ATTN_LOCAL);
+    return done(x, ours);
+}
+
+static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
+{
+    uint32_t header = c->service == DOCK_UD ? GRH_BYTES : 0, left = x->len - x->done, status = DOCK_OK;
+    uint32_t n = left < DOCK_PIECE ? left : DOCK_PIECE;
+    struct buffers b;
+
+    read_buffers(c, x->receive, &b);
+    if ((uint64_t)x->len + header > b.bytes)
+        return receive_failed(c, x, DOCK_ST_LOC_LEN, DOCK_ST_REM_INV_REQ);
+    if (header && x->done == 0) {
+        uint8_t grh[GRH_BYTES];
+        build_grh(x, grh);
+        status = place(c, x, &b, 0, header, grh);
+    }
+    if (!status)
+        status = place(c, x, &b, (uint64_t)x->done + header, n, NULL);
+    if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0)) // the sender's own memory went away: as on a wire, the
+        return done(x, status);                          // half message holds its receive until the queue fails
+    if (__builtin_expect(status, 0))
+        return receive_failed(c, x, DOCK_ST_LOC_PROT, DOCK_ST_REM_OP);
+    dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);
+    if (x->done < x->len)
+        return DOCK_GO_MORE;
+    return done(x, complete(c, x, DOCK_OK, x->len + header));
+}
+
+// The sender's keys are checked before a receive is taken for a message that will not come.
+static uint32_t local_side(struct dock_conn *c, const struct dock_xfer *x)
+{
+    struct dock_span span;
+    uint32_t status = DOCK_OK;
+
+    for (unsigned i = 0; !x->inline_data && x->op != DOCK_OP_WRITE_IMM && i < x->nsge && !status; i++)
+        status = dock_up_local(c->dev, x, &x->sge[i], 0, 0, &span);
+    return status;
+}
+
+enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
+{
+    struct dock_segrec *window = NULL;
+
+    if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !(window = dock_host_window(c, (uint32_t)x->imm)))
+        return done(x, DOCK_ST_REM_ACCESS);
+    if (!x->claimed) {
+        uint32_t status = local_side(c, x);
+        if (status)
+            return done(x, status);
+        int err = claim(c, x);
+        if (err == -EAGAIN)
+            return lossy(c) ? drop(c, x) : DOCK_GO_RNR;
+        if (err)
+            return done(x, DOCK_ST_REM_OP);
+    }
+    if (x->op == DOCK_OP_WRITE_IMM)
+        return done(x, complete(c, x, DOCK_OK, x->len));
+    if (window) // odd: refused until it is bound anew
+        atomic_fetch_add_explicit(&window->generation, 1, memory_order_acq_rel);
+    return deliver(c, x);
+}

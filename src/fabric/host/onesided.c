@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// WRITE (plain; the immediate and notify forms begin with it) and READ.
+#include "fabric/host/host.h"
+
+static enum dock_go fail(struct dock_xfer *x, uint32_t status)
+{
+    x->status = status;
+    return DOCK_GO_DONE;
+}
+
+static uint32_t remote_right(const struct dock_xfer *x)
+{
+    return x->op == DOCK_OP_READ ? DOCK_ACCESS_REMOTE_READ : DOCK_ACCESS_REMOTE_WRITE;
+}
+
+// The whole range is checked before the first byte moves, and again for every piece: the key may be gone.
+static uint32_t check(struct dock_conn *c, struct dock_xfer *x, const struct dock_rkey **k)
+{
+    uint32_t need = remote_right(x);
+
+    if (__builtin_expect(!(dock_peek32(&c->queue->access) & need), 0))
+        return DOCK_ST_REM_INV_REQ;
+    return dock_host_rkey(c, x->remote, x->token, x->raddr, x->len, need, k);
+}
+
+static uint32_t notify(struct dock_conn *c, const struct dock_xfer *x)
+{
+    const struct dock_rkey *k;
+    uint32_t status = dock_host_rkey(c, x->notify_tid, x->notify_token, x->notify_addr, 8, DOCK_ACCESS_REMOTE_WRITE, &k);
+    struct dock_place at;
+
+    if (status)
+        return status;
+    if (x->notify_addr & 7)
+        return DOCK_ST_REM_INV_REQ;
+    at = dock_host_place(c, k, x->notify_addr);
+    return dock_host_put(&at, &x->notify_value, 8);
+}
+
+enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
+{
+    const struct dock_rkey *k;
+    uint32_t left = x->len - x->done, n = left < DOCK_PIECE ? left : DOCK_PIECE, status;
+
+    if (n) { // a zero-length request names no memory: its key is not looked at (IBTA vol 1, C9-88)
+        status = check(c, x, &k);
+        if (__builtin_expect(status, 0))
+            return fail(x, status);
+        status = dock_host_move(c, x, dock_host_place(c, k, x->raddr + x->done), n, x->op != DOCK_OP_READ);
+        if (__builtin_expect(status, 0))
+            return fail(x, status);
+        x->done += n;
+        dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);
+        if (x->done < x->len)
+            return DOCK_GO_MORE;
+    }
+    x->bytes = x->len;
+    x->status = DOCK_OK;
+    if (x->op == DOCK_OP_WRITE_NOTIFY)
+        x->status = notify(c, x);
+    return DOCK_GO_DONE;
+}

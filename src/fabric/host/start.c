@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// One request, or one piece of it, from the side of the initiator; what the target is told when it was wrong.
+#include "fabric/host/host.h"
+
+static bool two_sided(const struct dock_xfer *x)
+{
+    return x->op <= DOCK_OP_SEND_INV;
+}
+
+static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (two_sided(x))
+        return dock_host_message(c, x);
+    if (dock_op_is_atomic(x->op))
+        return dock_host_atomic(c, x);
+    enum dock_go go = dock_host_onesided(c, x);
+    if (x->op == DOCK_OP_WRITE_IMM && go == DOCK_GO_DONE && x->status == DOCK_OK)
+        return dock_host_message(c, x);
+    return go;
+}
+
+// A responder that finds a request wrong goes to its error state and tells its program.
+static void blame(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (c->service == DOCK_UC) {
+        if (x->status == DOCK_ST_REM_ACCESS || x->status == DOCK_ST_REM_INV_REQ)
+            x->status = DOCK_OK; // dropped at the target: nobody answers on this service
+        return;
+    }
+    if (x->status == DOCK_ST_REM_ACCESS)
+        dock_host_attention(c, DOCK_ATTN_ACCESS);
+    else if (x->status == DOCK_ST_REM_INV_REQ)
+        dock_host_attention(c, DOCK_ATTN_REQUEST);
+}
+
+static enum dock_go lost(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (c->service != DOCK_UC && c->service != DOCK_UD)
+        return DOCK_GO_NOBODY;
+    x->status = DOCK_OK;
+    x->bytes = x->len;
+    return DOCK_GO_DONE;
+}
+
+enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq)
+{
+    (void)sq; // the host path never finishes later
+    if (__builtin_expect(dock_peek32(&c->peer->dead), 0) || !dock_host_enter(c))
+        return lost(c, x);
+    enum dock_go go = serve(c, x);
+    if (__builtin_expect(go == DOCK_GO_DONE && x->status, 0))
+        blame(c, x);
+    dock_host_leave(c);
+    return go;
+}
+
+const struct dock_fabric dock_fabric_host = {
+    .name = "host",
+    .connect = dock_host_connect,
+    .disconnect = dock_host_disconnect,
+    .start = dock_host_start,
+};

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// The completion ring. Producers are the device threads of every process that completes into it; the
+// consumer is the owner. A producer takes the tail word, writes the CQE, publishes it by its owner bit and
+// leaves the tail word one further: one that dies in between has moved nothing, and whoever inherits the word
+// sees from the owner bit whether the entry stands.
+#ifndef DOCK_RING_CQRING_H
+#define DOCK_RING_CQRING_H
+
+#include <stdbool.h>
+
+#include "arena/arena.h"
+#include "arena/lockword.h"
+#include "base/probe.h"
+#include "base/seed.h"
+#include "ring/format.h"
+
+enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
+
+struct dock_cqrec {
+    // line 0: the owner's, written at creation
+    uint64_t ring;       // offset of `size` entries
+    uint32_t size;       // a power of two: the owner bit needs it
+    uint32_t depth;      // so many fit
+    uint32_t id;
+    uint32_t overwrite;  // 1: an overrun loses the oldest instead of failing
+    uint32_t sum;
+    // line 1: the producers'
+    _Alignas(64) dock_a64 tail; // {tail, holder}
+    dock_a32 ci_seen;           // the consumer index as last read, guarded by the tail word
+    dock_a32 overrun;           // set once: the CQ is unusable
+    // line 2: the consumer's
+    _Alignas(64) dock_a32 ci;
+    dock_a64 polled;
+    // line 3: sleep and wake
+    _Alignas(64) dock_a32 armed; // enum dock_arm; cleared by the producer that fires it
+    dock_a32 attention;          // an event is to be delivered by the owner's engine
+};
+
+static_assert(sizeof(struct dock_cqrec) == 256, "four lines, four writers");
+
+static inline uint32_t dock_cqrec_sum(const struct dock_cqrec *r)
+{
+    uint64_t h = dock_mix(r->ring + 1) ^ dock_mix((uint64_t)r->size << 32 | r->depth);
+
+    h ^= dock_mix(((uint64_t)r->id << 32 | r->overwrite) + 2);
+    return (uint32_t)(h ^ h >> 32);
+}
+
+// A CQ as one process sees it: pointers into its own mapping, sizes checked once.
+struct dock_cqview {
+    struct dock_cqrec *rec;
+    struct dock_cqe *ring;
+    uint32_t size, shift, depth;
+    bool overwrite;
+};
+
+// -EBADMSG: the record does not hold together.
+int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *out);
+
+// Format a new record and ring whose indices start at `start`.
+void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t ring_off, uint32_t size,
+                        uint32_t depth, uint32_t id, bool overwrite, uint32_t start);
+
+// The owner bit of a valid entry at position `pos`: 1 on the first pass.
+static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
+{
+    return (pos >> shift & 1) ? 0 : DOCK_CQE_OWNER;
+}
+
+// Append a copy of `e` (its owner bit is filled in). -EOVERFLOW: no room; the overrun word is set, *first tells
+// whether this call set it. Any thread of any process.
+int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e, bool *first);
+
+// Does this completion fire the arm? Clears it when so: the caller delivers exactly one event.
+// The light fence pairs with the heavy one in dock_cq_arm: store CQE, load armed | store armed, load CQE.
+static inline bool dock_cq_fires(struct dock_cqview *v, bool solicited)
+{
+    dock_fence_light();
+    uint32_t armed = dock_peek32(&v->rec->armed);
+    if (__builtin_expect(armed == DOCK_ARM_NONE || (armed == DOCK_ARM_SOLICITED && !solicited), 1))
+        return false;
+    return dock_claim32(&v->rec->armed, &armed, DOCK_ARM_NONE);
+}
+
+// The entry at `ci` if it is valid, with its first word; NULL when the ring is empty. Consumer only.
+static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_t ci, uint32_t *dw0)
+{
+    struct dock_cqe *e = &v->ring[ci & (v->size - 1)];
+
+    // pairs with the release of dw0 in dock_cq_produce
+    *dw0 = atomic_load_explicit(&e->dw0, memory_order_acquire);
+    return (*dw0 & DOCK_CQE_OWNER) == dock_cqe_owner(ci, v->shift) ? e : NULL;
+}
+
+#endif
