@@ -28,7 +28,7 @@ static int read_parent(pid_t parent, uint64_t *word)
     return copy == *word ? 0 : EIO;
 }
 
-// Towards a process that is not our child, and that has allowed it as an open device does: the way peers use it.
+// Towards a process that is not our child and has allowed it as an open device does: the way peers use it.
 static int ask_process_vm(void)
 {
     uint64_t word = 0x6472796b636f64;

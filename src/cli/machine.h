@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What this machine, or the container around us, allows a device in user space to do. Each question is asked by doing
-// the thing, since a version number says nothing about seccomp filters.
+// What this machine, or the container around us, allows a device in user space to do. Each question is asked
+// by doing the thing, since a version number says nothing about seccomp filters.
 #ifndef DOCK_CLI_MACHINE_H
 #define DOCK_CLI_MACHINE_H
 

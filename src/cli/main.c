@@ -13,6 +13,7 @@ static const struct command {
 } commands[] = {
     {"run", "[--] PROGRAM [ARGUMENT...]", "run a program on the software device", cli_run},
     {"info", "", "what the device is and what this machine allows", cli_info},
+    {"show", "[--json]", "processes, queues and counters that are live now", cli_show},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

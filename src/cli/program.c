@@ -64,8 +64,8 @@ int dock_program_find(const char *name, struct dock_program *program)
     }
 }
 
-// The kernel ignores both kinds of privilege below on a nosuid mount and under no_new_privs, and then the loader
-// honours LD_PRELOAD as ever.
+// The kernel ignores both kinds of privilege below on a nosuid mount and under no_new_privs, and then the
+// loader honours LD_PRELOAD as ever.
 static bool privilege_ignored(const char *path)
 {
     struct statvfs fs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// drydock run: find the program, see that the loader will take our libraries into it, say which device it is on, and
-// become it.
+// drydock run: find the program, see that the loader will take our libraries into it, say which device it is
+// on, and become it.
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The interposers: each hands its path through dock_shim_path() and calls the function of the same name behind it.
+// The interposers: each hands its path through dock_shim_path() and calls the function of the same name
+// behind it.
 //
-// glibc's own code calls these functions by hidden names, so what it does inside glob() or scandir() is not seen here;
-// that is why glob() is given directory functions of ours. A path relative to a directory of ours needs no help: the
-// descriptor or working directory already lies in the tree.
+// glibc's own code calls these functions by hidden names, so what it does inside glob() or scandir() is not
+// seen here; that is why glob() is given directory functions of ours. A path relative to a directory of ours
+// needs no help: the descriptor or working directory already lies in the tree.
 
 // The names below are defined here, so neither fortified inline copies nor 64-bit renames of them may exist.
 #undef _FORTIFY_SOURCE
@@ -111,8 +112,8 @@ static void resolve_asking(void)
     found.canonicalize_file_name = dlsym(RTLD_NEXT, "canonicalize_file_name");
 }
 
-// dlsym is not safe in a signal handler: everything is looked up before main, or earlier when a constructor of
-// another library opens a file first.
+// dlsym is not safe in a signal handler: everything is looked up before main, or earlier when a constructor
+// of another library opens a file first.
 __attribute__((constructor)) static void resolve(void)
 {
     if (resolved)

@@ -27,8 +27,8 @@ void dock_shim_set_root(const char *root)
     shim.known = true;
 }
 
-// Constructors of other libraries may open files before ours has run, so the first caller asks. That is still one
-// thread: nobody starts threads before the constructor below.
+// Constructors of other libraries may open files before ours has run, so the first caller asks. That is still
+// one thread: nobody starts threads before the constructor below.
 static bool active(void)
 {
     if (__builtin_expect(!shim.known, 0))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Which paths the device answers for, and where in a private tree they really are.
 //
-// Programs look a verbs device up in places that only a kernel driver can fill. `drydock run` lays a copy of those
-// places under a root of its own and names it in DRYDOCK_SHIM; the interposers of shim.c send every path through
-// dock_shim_path():
+// Programs look a verbs device up in places that only a kernel driver can fill. `drydock run` lays a copy of
+// those places under a root of its own and names it in DRYDOCK_SHIM; the interposers of shim.c send every
+// path through dock_shim_path():
 //
-//     /dev/infiniband/uverbs0     -> /dev/null           (UCX insists on a character device it may read and write)
+//     /dev/infiniband/uverbs0     -> /dev/null           (UCX wants a character device that it may use)
 //     /dev/infiniband[/...]       -> ROOT/dev/infiniband[/...]
 //     /sys/class/infiniband[...]  -> ROOT/sys/class/infiniband[...]         (infiniband_verbs likewise)
 //
@@ -27,8 +27,8 @@ struct dock_shim_buf {
     char text[DOCK_SHIM_PATH_MAX];
 };
 
-// Sets the root of the private tree; root must be absolute, NULL or anything else turns rewriting off. The text is
-// copied. Not thread-safe: called before the program's threads exist, and by tests.
+// Sets the root of the private tree; root must be absolute, NULL or anything else turns rewriting off. The
+// text is copied. Not thread-safe: called before the program's threads exist, and by tests.
 void dock_shim_set_root(const char *root);
 
 // True when path (or a glob pattern) begins like one of ours. NULL is allowed.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# What the tests of `drydock run` share: source it. It gives $build, $drydock, $work (removed at the end), expect,
-# expect_words, and end_of_test, which tells the number of failures. scripts/run-one sets DRYDOCK_BUILD.
+# What the tests of `drydock run` share: source it. It gives $build, $drydock, $work (removed at the end),
+# expect, expect_words, and end_of_test, which tells the number of failures. scripts/run-one
+# sets DRYDOCK_BUILD.
 
 build=${DRYDOCK_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build/dev}
 drydock=$build/bin/drydock
@@ -40,12 +41,12 @@ end_of_test() {
 
 [ -x "$drydock" ] || skip "$drydock is not built"
 
-# Libraries that were built with a sanitizer want its runtime first in every process that they are loaded into.
+# Libraries that were built with a sanitizer want its runtime first wherever they are loaded.
 runtime=$(ldd "$drydock" | sed -nE 's/.* => (.*lib[at]san\.so[^ ]*).*/\1/p')
 [ -z "$runtime" ] || export LD_PRELOAD=$runtime ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 
-# layout DIRECTORY: an installation that holds what `drydock run` looks for; the shim stands in for libibverbs, so that
-# these tests say nothing about verbs.
+# layout DIRECTORY: an installation that holds what `drydock run` looks for; the shim stands in for
+# libibverbs, so that these tests say nothing about verbs.
 layout() {
     mkdir -p "$1/bin" "$1/lib"
     cp "$drydock" "$1/bin/"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The path shim: unmodified programs find the device in /sys and /dev, each through the calls that it happens to use.
+# The path shim: unmodified programs find the device in /sys and /dev, each through the calls that it happens
+# to use.
 . "$(dirname "$0")/run_lib.sh"
 
 layout "$work/all"
