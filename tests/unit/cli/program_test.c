@@ -121,7 +121,7 @@ static void a_dynamic_program_and_its_script_are_taken(void **state)
 
 static void a_static_program_is_refused_also_behind_a_script(void **state)
 {
-    char text[256];
+    char text[300];
 
     (void)state;
     write_elf("static", ELFCLASS64, PT_LOAD);
@@ -153,7 +153,7 @@ static void a_set_user_id_program_of_somebody_else_is_refused(void **state)
 
 static void a_truncated_or_looping_file_is_survived(void **state)
 {
-    char text[256];
+    char text[300];
 
     (void)state;
     write_text("stub", "\177ELF", 0700);
