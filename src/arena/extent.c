@@ -85,22 +85,28 @@ static bool adjoin(const struct dock_extent *low, const struct dock_extent *high
 struct dock_extent *dock_extent_give(struct dock_extent **free, struct dock_extent **spare, uint64_t off,
                                      uint64_t size, unsigned shift)
 {
-    struct dock_extent **at = free, *before = NULL, *e = pop(spare);
+    struct dock_extent piece = {off, size, NULL}, **at = free, *before = NULL, *e;
 
     while (*at && (*at)->off < off) {
         before = *at;
         at = &before->next;
     }
+    bool low = before && adjoin(before, &piece, shift), high = *at && adjoin(&piece, *at, shift);
+    if (low) {
+        before->size += size + (high ? before->next->size : 0);
+        if (high)
+            push(spare, pop(&before->next));
+        return before;
+    }
+    if (high) {
+        e = *at;
+        e->off = off;
+        e->size += size;
+        return e;
+    }
+    // Only a piece without a free neighbour needs a node, and only for such a piece is one sure to be in hand.
+    e = pop(spare);
     *e = (struct dock_extent){off, size, *at};
     *at = e;
-    if (e->next && adjoin(e, e->next, shift)) {
-        e->size += e->next->size;
-        push(spare, pop(&e->next));
-    }
-    if (before && adjoin(before, e, shift)) {
-        before->size += e->size;
-        push(spare, pop(&before->next));
-        e = before;
-    }
     return e;
 }
