@@ -13,7 +13,8 @@
 
 #include "base/log.h"
 
-// A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its adapter.
+// A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its
+// adapter.
 enum { VENDOR_ID = 0x02dd0c, PART_ID = 1, MLX_VENDOR_ID = 0x02c9, MLX_PART_ID = 4119 };
 
 static struct dock_identity self;
@@ -45,7 +46,8 @@ static bool usable(const struct ifaddrs *a, int family)
     return a->ifa_addr && a->ifa_addr->sa_family == family && (a->ifa_flags & IFF_UP);
 }
 
-// EUI-64 of the first real interface; without one, of the host name: either way equal in all processes of a host.
+// EUI-64 of the first real interface; without one, of the host name: either way equal in all processes of a
+// host.
 static void take_guid(const struct ifaddrs *list)
 {
     uint8_t mac[6] = {0x02, 0xdd};

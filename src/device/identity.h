@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who the device says it is: name, GUIDs, GID table. One snapshot per process, taken on first use; processes of
-// one host that see the same interfaces see the same table.
+// Who the device says it is: name, GUIDs, GID table. One snapshot per process, taken on first use;
+// processes of one host that see the same interfaces see the same table.
 //
 // GID table: link-local IPv6 first, then the IPv4-mapped form of each address (127.0.0.1 only where there is
 // nothing but loopback), then empty entries, at least one. All entries are RoCE v2.

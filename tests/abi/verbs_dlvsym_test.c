@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Programs that open libibverbs at run time ask for names with a version. Each row of the symbol list is found
-// under its version; where a name has two, they are two functions, and an unversioned look-up gives the default.
-// link: none
+// Programs that open libibverbs at run time ask for names with a version. Each row of the symbol list is
+// found under its version; where a name has two, they are two functions, and an unversioned look-up gives
+// the default. link: none
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The symbols of the first verbs ABI (structures of 2005) and the old driver entry. They exist so that a program
-// that names them loads; the device is not offered through them: the old list is empty, and every other call
-// says ENOSYS, since no object to call it with can exist.
+// The symbols of the first verbs ABI (structures of 2005) and the old driver entry. They exist so that a
+// program that names them loads; the device is not offered through them: the old list is empty, and every
+// other call says ENOSYS, since no object to call it with can exist.
 #include "face/verbs/verbs_face.h"
 
 static int refuse(const char *name)

@@ -6,8 +6,8 @@
 #include "device/identity.h"
 #include "face/verbs/verbs_face.h"
 
-// libmlx5 and libefa read a `const ops *` right behind whatever ibv_device they are shown, and compare it with
-// their own. Ours points at a table of zeros that can be nobody's.
+// libmlx5 and libefa read a `const ops *` right behind whatever ibv_device they are shown, and compare it
+// with their own. Ours points at a table of zeros that can be nobody's.
 struct padded_device {
     struct ibv_device device;
     const void *ops;

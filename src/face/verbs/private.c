@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The private node. Driver libraries (libmlx5, libefa, every plug-in) bind to these names at load, so all must
-// exist; their constructors call only verbs_register_driver_34, and with no kernel device no other call has
-// anything to act on. The declarations are ours: rdma-core installs no header for them.
+// The private node. Driver libraries (libmlx5, libefa, every plug-in) bind to these names at load, so all
+// must exist; their constructors call only verbs_register_driver_34, and with no kernel device no other
+// call has anything to act on. The declarations are ours: rdma-core installs no header for them.
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 // Shared by the files of the verbs face. Everything here is private to libibverbs.so.1: the map exports only
 // names of the verbs ABI.
 //
-// Conventions of the ABI that every function keeps: creators return NULL and set errno, the others return 0 or a
-// positive errno value; ibv_poll_cq returns a count or a negative number. Whoever refuses says why in one line
+// Conventions of the ABI that every function keeps: creators return NULL and set errno, the others return 0
+// or a positive errno value; where the manual says -1, -1 and errno. Whoever refuses says why in one line
 // (dock_refuse) with the name of the call in front.
 #ifndef DOCK_FACE_VERBS_FACE_H
 #define DOCK_FACE_VERBS_FACE_H
@@ -17,6 +17,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "device/cq.h"
+#include "device/device.h"
+#include "device/rq.h"
+#include "device/sq.h"
 
 // The header turns these names into macros around the exported functions, which we define.
 #undef ibv_query_port
@@ -26,6 +30,155 @@
 #define VB_PORT 1
 #define VB_FW_VERSION "0.1.0"
 
+// ---- objects. The public structure comes first, so that a pointer to it is a pointer to ours.
+
+struct vb_context {
+    struct dock_dev *dev;
+    struct dock_events *events;
+    dock_a32 objects;       // that were made from this context and still live
+    struct verbs_context v; // last: the ABI lets it end with its ibv_context
+};
+
+struct vb_pd {
+    struct ibv_pd pd;
+    struct ibv_context *owner; // as at creation: a caller may have overwritten pd.context
+    uint32_t number;
+    dock_a32 handles; // address handles, which the device does not know
+};
+
+struct vb_mr {
+    struct ibv_mr mr;
+    struct dock_mr *seg;
+};
+
+struct vb_mw {
+    struct ibv_mw mw;
+    struct dock_mr *seg;
+};
+
+struct vb_chan {
+    struct ibv_comp_channel chan;
+    struct dock_chan *dev;
+};
+
+struct vb_cq {
+    struct ibv_cq_ex ex; // begins like ibv_cq
+    struct dock_cq *dev;
+    struct dock_wc wc; // current completion between start_poll and end_poll
+};
+
+struct vb_srq {
+    struct ibv_srq srq;
+    struct dock_rq *dev;
+    uint32_t max_wr, max_sge;
+};
+
+struct vb_ah {
+    struct ibv_ah ah;
+    uint8_t eid[16];
+};
+
+struct vb_build; // qp_builders.c
+
+struct vb_qp {
+    struct ibv_qp_ex ex;
+    struct dock_qp *dev;
+    struct dock_rq *rq; // its own, NULL with a shared one
+    uint32_t ops;       // bit (1 << ibv_wr_opcode) when the service has that opcode
+    uint32_t send_sge, inline_max;
+    pthread_mutex_t modify;  // one modify at a time; protects attr
+    struct ibv_qp_attr attr; // as last modified
+    struct ibv_qp_cap cap;
+    int sq_sig_all;
+    struct vb_build *build; // of queues with ibv_wr_* functions, else NULL
+};
+
+static inline struct vb_context *vb_context(struct ibv_context *context)
+{
+    return (struct vb_context *)((char *)context - offsetof(struct vb_context, v.context));
+}
+
+static inline struct dock_dev *vb_dev(struct ibv_context *context)
+{
+    return vb_context(context)->dev;
+}
+
+static inline struct vb_pd *vb_pd(struct ibv_pd *pd)
+{
+    return (struct vb_pd *)pd;
+}
+
+static inline struct vb_mr *vb_mr(struct ibv_mr *mr)
+{
+    return (struct vb_mr *)mr;
+}
+
+static inline struct vb_mw *vb_mw(struct ibv_mw *mw)
+{
+    return (struct vb_mw *)mw;
+}
+
+static inline struct vb_chan *vb_chan(struct ibv_comp_channel *chan)
+{
+    return (struct vb_chan *)chan;
+}
+
+static inline struct vb_cq *vb_cq(struct ibv_cq *cq)
+{
+    return (struct vb_cq *)cq;
+}
+
+static inline struct vb_cq *vb_cq_ex(struct ibv_cq_ex *cq)
+{
+    return (struct vb_cq *)cq;
+}
+
+static inline struct vb_srq *vb_srq(struct ibv_srq *srq)
+{
+    return (struct vb_srq *)srq;
+}
+
+static inline struct vb_ah *vb_ah(struct ibv_ah *ah)
+{
+    return (struct vb_ah *)ah;
+}
+
+static inline struct vb_qp *vb_qp(struct ibv_qp *qp)
+{
+    return (struct vb_qp *)qp;
+}
+
+static inline struct vb_qp *vb_qp_ex(struct ibv_qp_ex *qp)
+{
+    return (struct vb_qp *)qp;
+}
+
+// A count that nobody orders anything by.
+static inline uint32_t vb_count(dock_a32 *word, int by)
+{
+    return atomic_fetch_add_explicit(word, (uint32_t)by, memory_order_relaxed);
+}
+
+// Objects of a context are counted, so that closing it can tell what was left open.
+static inline void vb_object_made(struct ibv_context *context)
+{
+    vb_count(&vb_context(context)->objects, 1);
+}
+
+static inline void vb_object_gone(struct ibv_context *context)
+{
+    vb_count(&vb_context(context)->objects, -1);
+}
+
+// For creators: errno and the NULL to return. `error` as the device gives it (-errno).
+static inline void *vb_none(int error)
+{
+    errno = -error;
+    return NULL;
+}
+
+// ---- device.c, sysfs.c
+
 // The one device of this process's list. Never NULL.
 struct ibv_device *vb_device(void);
 
@@ -34,5 +187,81 @@ bool vb_is_our_device(const struct ibv_device *device, const char *call);
 
 // Where `drydock run` laid the private /sys and /dev, "" without it. A static string.
 const char *vb_private_root(void);
+
+// ---- ops.c
+
+// Fill what header inlines reach through a context. What is not offered stays NULL in verbs_context (the
+// inlines answer EOPNOTSUPP) and is a refusing function in ibv_context_ops (they do not look there).
+void vb_fill_ops(struct verbs_context *v);
+
+// ---- verbs_error.c
+
+enum ibv_wc_status vb_wc_status(uint32_t device_status);
+enum ibv_event_type vb_event_type(enum dock_event_kind kind);
+enum dock_event_kind vb_device_event(enum ibv_event_type type);
+enum ibv_qp_state vb_qp_state(enum dock_state state);
+enum dock_state vb_device_state(enum ibv_qp_state state);
+
+// ---- verbs_query.c
+
+int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+                       struct ibv_device_attr_ex *attr, size_t attr_size);
+int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+                  size_t attr_size);
+int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+// ---- mr.c
+
+struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vb_dealloc_mw(struct ibv_mw *mw);
+
+// DOCK_ACCESS_* of verbs access flags, or -EINVAL where rights contradict each other or are unknown.
+int vb_access(unsigned int flags, const char *call, uint32_t *out);
+
+// ---- cq.c, cq_ex.c
+
+struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+void vb_fill_cq_readers(struct vb_cq *cq, uint64_t wc_flags);
+
+// ---- srq.c
+
+struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int vb_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+
+// ---- qp.c, qp_rules.c, qp_builders.c
+
+struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+// Is this change of attributes allowed to a queue of `type` in state `now`? 0 or EINVAL, said in words.
+int vb_qp_rules(enum ibv_qp_type type, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask,
+                const struct dock_limits *limits);
+
+// Set the ibv_wr_* functions of the operations in `send_ops`; EOPNOTSUPP when one of them is not offered to
+// `qp`.
+int vb_fill_builders(struct vb_qp *qp, uint64_t send_ops);
+
+// ---- ah.c
+
+// The rules of an address vector, common to address handles and connected queues: 0 or EINVAL.
+int vb_check_av(const struct ibv_ah_attr *av, const char *call);
+
+// ---- verbs_data.c
+
+int vb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int vb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int vb_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+// The part of a bind that both ways of posting share: 0 or a positive errno value.
+int vb_take_bind(struct vb_qp *qp, struct ibv_mw *mw, uint32_t new_rkey, const struct ibv_mw_bind_info *info,
+                 struct dock_wr *w);
+
+// wc of the ABI from the device's; all fields of a failed one but wr_id, status, qp_num, vendor_err are
+// undefined.
+enum ibv_wc_opcode vb_wc_opcode(const struct dock_wc *wc);
+unsigned int vb_wc_flags(const struct dock_wc *wc);
+uint8_t vb_wc_sl(const struct dock_wc *wc);
 
 #endif

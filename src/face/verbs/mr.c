@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Protection domains, memory regions, memory windows.
+#include <stdlib.h>
+
+#include "face/verbs/verbs_face.h"
+
+// ---- domains
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct vb_pd *pd;
+    int err;
+
+    if (!context)
+        return vb_none(dock_refuse(-EINVAL, "ibv_alloc_pd: no context given"));
+    pd = calloc(1, sizeof *pd);
+    if (!pd)
+        return vb_none(dock_refuse(-ENOMEM, "ibv_alloc_pd: no memory"));
+    err = dock_pd_create(vb_dev(context), &pd->number);
+    if (err) {
+        free(pd);
+        return vb_none(err);
+    }
+    pd->owner = context;
+    pd->pd.context = context;
+    pd->pd.handle = pd->number;
+    vb_object_made(context);
+    return &pd->pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    struct ibv_context *owner;
+    int err;
+
+    if (!pd)
+        return dock_refuse(EINVAL, "ibv_dealloc_pd: no domain given");
+    owner = vb_pd(pd)->owner;
+    if (pd->context != owner)
+        return dock_refuse(ENOENT, "ibv_dealloc_pd: domain %u belongs to another context", pd->handle);
+    if (dock_peek32(&vb_pd(pd)->handles))
+        return dock_refuse(EBUSY, "ibv_dealloc_pd: domain %u still has address handles", pd->handle);
+    err = dock_pd_destroy(vb_dev(owner), vb_pd(pd)->number);
+    if (err)
+        return -err;
+    free(pd);
+    vb_object_gone(owner);
+    return 0;
+}
+
+// ---- regions
+
+#define NEED_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+int vb_access(unsigned int flags, const char *call, uint32_t *out)
+{
+    static const struct {
+        unsigned int verbs, device;
+    } map[] = {
+        {IBV_ACCESS_LOCAL_WRITE, DOCK_ACCESS_LOCAL_WRITE},
+        {IBV_ACCESS_REMOTE_READ, DOCK_ACCESS_REMOTE_READ},
+        {IBV_ACCESS_REMOTE_WRITE, DOCK_ACCESS_REMOTE_WRITE},
+        {IBV_ACCESS_REMOTE_ATOMIC, DOCK_ACCESS_REMOTE_ATOMIC},
+        {IBV_ACCESS_MW_BIND, DOCK_ACCESS_MW_BIND},
+        {IBV_ACCESS_ZERO_BASED, DOCK_ACCESS_ZERO_BASED},
+        {IBV_ACCESS_RELAXED_ORDERING, DOCK_ACCESS_RELAXED},
+    };
+    unsigned int known = IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
+    uint32_t access = 0;
+
+    for (size_t i = 0; i < sizeof map / sizeof *map; i++) {
+        known |= map[i].verbs;
+        if (flags & map[i].verbs)
+            access |= map[i].device;
+    }
+    if (flags & IBV_ACCESS_ON_DEMAND)
+        return dock_refuse(-EOPNOTSUPP, "%s: on-demand paging is not offered", call);
+    if (flags & ~known)
+        return dock_refuse(-EINVAL, "%s: unknown access flags %#x", call, flags & ~known);
+    *out = access;
+    return 0;
+}
+
+static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t va,
+                                  unsigned int flags, const char *call)
+{
+    uint32_t access;
+    struct vb_mr *mr;
+    int err;
+
+    if (!pd || !length)
+        return vb_none(dock_refuse(-EINVAL, "%s: no domain given, or a length of 0", call));
+    if ((flags & NEED_LOCAL_WRITE) && !(flags & IBV_ACCESS_LOCAL_WRITE))
+        return vb_none(
+            dock_refuse(-EINVAL, "%s: remote write and atomic access need local write as well", call));
+    err = vb_access(flags, call, &access);
+    if (err)
+        return vb_none(err);
+    mr = calloc(1, sizeof *mr);
+    if (!mr)
+        return vb_none(dock_refuse(-ENOMEM, "%s: no memory", call));
+    if (flags & IBV_ACCESS_ZERO_BASED)
+        va = 0;
+    err = dock_mr_register(vb_dev(pd->context), vb_pd(pd)->number, (uintptr_t)addr, length, va, access,
+                           &mr->seg);
+    if (err) {
+        free(mr);
+        return vb_none(err);
+    }
+    mr->mr = (struct ibv_mr){
+        .context = pd->context,
+        .pd = pd,
+        .addr = addr,
+        .length = length,
+        .handle = mr->seg->tid,
+        .lkey = mr->seg->lkey,
+        .rkey = mr->seg->rkey,
+    };
+    vb_object_made(pd->context);
+    return &mr->mr;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    return register_mr(pd, addr, length, (uintptr_t)addr, (unsigned int)access, "ibv_reg_mr");
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+    return register_mr(pd, addr, length, iova, (unsigned int)access, "ibv_reg_mr_iova");
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                                unsigned int access)
+{
+    return register_mr(pd, addr, length, iova, access, "ibv_reg_mr_iova2");
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+                                 int access)
+{
+    (void)pd;
+    (void)offset;
+    (void)length;
+    (void)iova;
+    (void)access;
+    return vb_none(
+        dock_refuse(-EOPNOTSUPP, "ibv_reg_dmabuf_mr: descriptor %d: dma-buf memory is not offered", fd));
+}
+
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    (void)mr;
+    (void)pd;
+    (void)addr;
+    (void)length;
+    (void)access;
+    errno =
+        dock_refuse(EOPNOTSUPP, "ibv_rereg_mr: flags %#x: regions cannot be changed, register anew", flags);
+    return IBV_REREG_MR_ERR_INPUT;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    struct ibv_context *context;
+    int err;
+
+    if (!mr)
+        return dock_refuse(EINVAL, "ibv_dereg_mr: no region given");
+    context = mr->context;
+    err = dock_mr_deregister(vb_mr(mr)->seg);
+    if (err)
+        return -err;
+    free(mr);
+    vb_object_gone(context);
+    return 0;
+}
+
+// ---- windows
+
+struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+    struct vb_mw *mw;
+    int err;
+
+    if (!pd || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
+        return vb_none(
+            dock_refuse(-EINVAL, "ibv_alloc_mw: no domain, or window type %d (1 and 2 exist)", (int)type));
+    mw = calloc(1, sizeof *mw);
+    if (!mw)
+        return vb_none(dock_refuse(-ENOMEM, "ibv_alloc_mw: no memory"));
+    err = dock_mw_create(vb_dev(pd->context), vb_pd(pd)->number,
+                         type == IBV_MW_TYPE_1 ? DOCK_SEG_MW1 : DOCK_SEG_MW2, &mw->seg);
+    if (err) {
+        free(mw);
+        return vb_none(err);
+    }
+    mw->mw = (struct ibv_mw){
+        .context = pd->context, .pd = pd, .rkey = mw->seg->rkey, .handle = mw->seg->tid, .type = type};
+    vb_object_made(pd->context);
+    return &mw->mw;
+}
+
+int vb_dealloc_mw(struct ibv_mw *mw)
+{
+    struct ibv_context *context = mw->context;
+    int err = dock_mw_destroy(vb_mw(mw)->seg);
+
+    if (err)
+        return -err;
+    free(mw);
+    vb_object_gone(context);
+    return 0;
+}

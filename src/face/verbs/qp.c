@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT
+// Queue pairs: creation, modification, query, destruction.
+#include <stdlib.h>
+
+#include "face/verbs/verbs_face.h"
+
+#define OP(name) (1u << IBV_WR_##name)
+#define UD_OPS (OP(SEND) | OP(SEND_WITH_IMM))
+#define UC_OPS                                                                                               \
+    (UD_OPS | OP(SEND_WITH_INV) | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(LOCAL_INV) | OP(BIND_MW))
+#define RC_OPS (UC_OPS | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
+
+static int service_of(enum ibv_qp_type type, enum dock_service *service, uint32_t *ops)
+{
+    switch (type) {
+    case IBV_QPT_RC:
+        *service = DOCK_RC;
+        *ops = RC_OPS;
+        return 0;
+    case IBV_QPT_UC:
+        *service = DOCK_UC;
+        *ops = UC_OPS;
+        return 0;
+    case IBV_QPT_UD:
+        *service = DOCK_UD;
+        *ops = UD_OPS;
+        return 0;
+    default:
+        return dock_refuse(-EOPNOTSUPP, "ibv_create_qp: queue type %d: RC, UC and UD are offered", (int)type);
+    }
+}
+
+static int check_caps(const struct dock_limits *l, const struct ibv_qp_cap *c, bool own_rq)
+{
+    const struct {
+        const char *what;
+        uint32_t value, most;
+    } caps[] = {
+        {"max_send_wr", c->max_send_wr, l->max_qp_wr},
+        {"max_send_sge", c->max_send_sge, l->max_sge},
+        {"max_inline_data", c->max_inline_data, l->max_inline},
+        {"max_recv_wr", own_rq ? c->max_recv_wr : 0, l->max_qp_wr},
+        {"max_recv_sge", own_rq ? c->max_recv_sge : 0, l->max_sge},
+    };
+
+    for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
+        if (caps[i].value > caps[i].most)
+            return dock_refuse(-EINVAL, "ibv_create_qp: %s %u: at most %u", caps[i].what, caps[i].value,
+                               caps[i].most);
+    return 0;
+}
+
+static int check_objects(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
+{
+    if (!a->send_cq || !a->recv_cq)
+        return dock_refuse(
+            -EINVAL, "ibv_create_qp: a queue pair needs a completion queue for sends and one for receives");
+    if (a->send_cq->context != pd->context || a->recv_cq->context != pd->context)
+        return dock_refuse(-EINVAL, "ibv_create_qp: domain and completion queues are of different contexts");
+    if (a->srq && a->srq->context != pd->context)
+        return dock_refuse(-EINVAL, "ibv_create_qp: the shared receive queue is of another context");
+    if (a->srq && a->qp_type == IBV_QPT_UC)
+        return dock_refuse(-EINVAL, "ibv_create_qp: UC queues cannot use a shared receive queue");
+    return 0;
+}
+
+static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, struct vb_qp *qp)
+{
+    struct dock_qp_attr attr = {
+        .pd = vb_pd(pd)->number,
+        .send_cq = vb_cq(a->send_cq)->dev,
+        .recv_cq = vb_cq(a->recv_cq)->dev,
+        .srq = a->srq ? vb_srq(a->srq)->dev : NULL,
+        .max_send_wr = qp->cap.max_send_wr,
+        .max_recv_wr = qp->cap.max_recv_wr,
+        .max_send_sge = qp->cap.max_send_sge,
+        .max_recv_sge = qp->cap.max_recv_sge,
+        .max_inline = qp->cap.max_inline_data,
+        .signal_all = a->sq_sig_all != 0,
+        .user = qp,
+    };
+    int err = service_of(a->qp_type, &attr.service, &qp->ops);
+
+    if (!err)
+        err = dock_qp_create(vb_dev(pd->context), &attr, &qp->dev);
+    if (err)
+        return err;
+    dock_qp_set_events(qp->dev, vb_context(pd->context)->events);
+    qp->rq = dock_qp_rq(qp->dev);
+    return 0;
+}
+
+static void fill(struct vb_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
+{
+    struct ibv_qp *q = &qp->ex.qp_base;
+
+    q->context = pd->context;
+    q->qp_context = a->qp_context;
+    q->pd = pd;
+    q->send_cq = a->send_cq;
+    q->recv_cq = a->recv_cq;
+    q->srq = a->srq;
+    q->handle = dock_qp_number(qp->dev);
+    q->qp_num = q->handle;
+    q->state = IBV_QPS_RESET;
+    q->qp_type = a->qp_type;
+    qp->sq_sig_all = a->sq_sig_all;
+    qp->send_sge = qp->cap.max_send_sge;
+    qp->inline_max = qp->cap.max_inline_data;
+    pthread_mutex_init(&q->mutex, NULL);
+    pthread_cond_init(&q->cond, NULL);
+    pthread_mutex_init(&qp->modify, NULL);
+}
+
+static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, uint64_t send_ops,
+                             bool builders)
+{
+    struct vb_qp *qp;
+    int err = check_objects(pd, a);
+
+    if (!err)
+        err = check_caps(dock_dev_limits(vb_dev(pd->context)), &a->cap, !a->srq);
+    if (err)
+        return vb_none(err);
+    qp = calloc(1, sizeof *qp);
+    if (!qp)
+        return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp: no memory"));
+    qp->cap = a->cap;
+    if (a->srq)
+        qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+    err = make(pd, a, qp);
+    if (err)
+        goto no_queue;
+    fill(qp, pd, a);
+    if (builders) {
+        err = vb_fill_builders(qp, send_ops);
+        if (err)
+            goto no_builders;
+    }
+    a->cap = qp->cap;
+    vb_object_made(pd->context);
+    return &qp->ex.qp_base;
+
+no_builders:
+    dock_qp_destroy(qp->dev);
+no_queue:
+    free(qp);
+    return vb_none(err);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct ibv_qp_init_attr_ex a = {0};
+    struct ibv_qp *qp;
+
+    if (!pd || !attr)
+        return vb_none(dock_refuse(-EINVAL, "ibv_create_qp: no domain or no attributes given"));
+    memcpy(&a, attr, sizeof *attr); // the long form begins with the short one
+    qp = create(pd, &a, 0, false);
+    if (qp)
+        attr->cap = a.cap;
+    return qp;
+}
+
+struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    uint32_t offered = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    bool builders;
+
+    if (!attr || attr->comp_mask & ~offered)
+        return vb_none(dock_refuse(-EOPNOTSUPP,
+                                   "ibv_create_qp_ex: mask %#x: XRC, TSO and receive hashing are not offered",
+                                   attr ? attr->comp_mask : 0));
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+        return vb_none(dock_refuse(-EINVAL, "ibv_create_qp_ex: no domain of this context given"));
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+        return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_qp_ex: creation flags %#x are not offered",
+                                   attr->create_flags));
+    builders = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    return create(attr->pd, attr, builders ? attr->send_ops_flags : 0, builders);
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+    if (qp && vb_qp(qp)->build)
+        return &vb_qp(qp)->ex;
+    return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_qp_to_qp_ex: the queue was created without send_ops_flags"));
+}
+
+// ---- modify
+
+static void translate(const struct ibv_qp_attr *a, int mask, struct dock_qp_mod *m)
+{
+    static const struct {
+        int verbs;
+        uint32_t device;
+    } map[] = {
+        {IBV_QP_STATE, DOCK_MOD_STATE},
+        {IBV_QP_ACCESS_FLAGS, DOCK_MOD_ACCESS},
+        {IBV_QP_QKEY, DOCK_MOD_QKEY},
+        {IBV_QP_TIMEOUT, DOCK_MOD_TIMEOUT},
+        {IBV_QP_RETRY_CNT, DOCK_MOD_RETRY},
+        {IBV_QP_RNR_RETRY, DOCK_MOD_RNR_RETRY},
+        {IBV_QP_MIN_RNR_TIMER, DOCK_MOD_RNR_TIMER},
+        {IBV_QP_MAX_QP_RD_ATOMIC, DOCK_MOD_RD_ATOMIC},
+        {IBV_QP_MAX_DEST_RD_ATOMIC, DOCK_MOD_DEST_RD_ATOMIC},
+        {IBV_QP_EN_SQD_ASYNC_NOTIFY, DOCK_MOD_SQD_EVENT},
+        {IBV_QP_AV | IBV_QP_DEST_QPN, DOCK_MOD_DEST},
+    };
+
+    for (size_t i = 0; i < sizeof map / sizeof *map; i++)
+        if (mask & map[i].verbs)
+            m->mask |= map[i].device;
+    if (mask & IBV_QP_STATE)
+        m->state = vb_device_state(a->qp_state);
+    m->qkey = a->qkey;
+    m->timeout = a->timeout;
+    m->retry = a->retry_cnt;
+    m->rnr_retry = a->rnr_retry;
+    m->rnr_timer = a->min_rnr_timer;
+    m->rd_atomic = a->max_rd_atomic;
+    m->dest_rd_atomic = a->max_dest_rd_atomic;
+    m->sqd_event = a->en_sqd_async_notify;
+}
+
+// Copy what `mask` names into the attributes that query shows.
+static void remember(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
+{
+#define KEEP(bit, field)                                                                                     \
+    if (mask & (bit))                                                                                        \
+    to->field = a->field
+    KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+    KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+    KEEP(IBV_QP_PORT, port_num);
+    KEEP(IBV_QP_QKEY, qkey);
+    KEEP(IBV_QP_AV, ah_attr);
+    KEEP(IBV_QP_PATH_MTU, path_mtu);
+    KEEP(IBV_QP_TIMEOUT, timeout);
+    KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+    KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+    KEEP(IBV_QP_RQ_PSN, rq_psn);
+    KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+    KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+    KEEP(IBV_QP_SQ_PSN, sq_psn);
+    KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+    KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+#undef KEEP
+}
+
+static int modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    struct ibv_qp *q = &qp->ex.qp_base;
+    struct ibv_qp_attr after = qp->attr;
+    struct dock_qp_mod m = {0};
+    int err = vb_qp_rules(q->qp_type, vb_qp_state(dock_qp_state(qp->dev)), attr, mask,
+                          dock_dev_limits(vb_dev(q->context)));
+
+    if (err)
+        return err;
+    if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+        memset(&after, 0, sizeof after);
+    remember(&after, attr, mask);
+    translate(attr, mask, &m);
+    memcpy(m.eid, after.ah_attr.grh.dgid.raw, sizeof m.eid); // a new address vector alone keeps the number
+    m.dest_qp = after.dest_qp_num;
+    err = vb_access(after.qp_access_flags & ~(unsigned)IBV_ACCESS_LOCAL_WRITE, "ibv_modify_qp", &m.access);
+    if (err)
+        return -err;
+    err = dock_qp_modify(qp->dev, &m);
+    if (err)
+        return -err;
+    qp->attr = after;
+    if (mask & IBV_QP_STATE)
+        q->state = attr->qp_state;
+    return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+{
+    int err;
+
+    if (!qp || !attr)
+        return dock_refuse(EINVAL, "ibv_modify_qp: no queue or no attributes given");
+    pthread_mutex_lock(&vb_qp(qp)->modify);
+    err = modify(vb_qp(qp), attr, attr_mask);
+    pthread_mutex_unlock(&vb_qp(qp)->modify);
+    return err;
+}
+
+// ---- query, destroy, and what is not offered
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+                 struct ibv_qp_init_attr *init_attr)
+{
+    struct vb_qp *v = vb_qp(qp);
+
+    (void)attr_mask; // a hint: all attributes are at hand
+    if (!qp || !attr || !init_attr)
+        return dock_refuse(EINVAL, "ibv_query_qp: no queue or no place for the answer");
+    pthread_mutex_lock(&v->modify);
+    *attr = v->attr;
+    pthread_mutex_unlock(&v->modify);
+    attr->qp_state = vb_qp_state(dock_qp_state(v->dev));
+    attr->cur_qp_state = attr->qp_state;
+    attr->path_mig_state = IBV_MIG_MIGRATED;
+    attr->cap = v->cap;
+    qp->state = attr->qp_state;
+    *init_attr = (struct ibv_qp_init_attr){
+        .qp_context = qp->qp_context,
+        .send_cq = qp->send_cq,
+        .recv_cq = qp->recv_cq,
+        .srq = qp->srq,
+        .cap = v->cap,
+        .qp_type = qp->qp_type,
+        .sq_sig_all = v->sq_sig_all,
+    };
+    return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    struct ibv_context *context;
+    int err;
+
+    if (!qp)
+        return dock_refuse(EINVAL, "ibv_destroy_qp: no queue given");
+    context = qp->context;
+    err = dock_qp_destroy(vb_qp(qp)->dev);
+    if (err)
+        return -err;
+    pthread_mutex_destroy(&vb_qp(qp)->modify);
+    pthread_cond_destroy(&qp->cond);
+    pthread_mutex_destroy(&qp->mutex);
+    free(vb_qp(qp)->build);
+    free(qp);
+    vb_object_gone(context);
+    return 0;
+}
+
+// No promise is made beyond column "strict" of the rules: a reader must not poll on payload bytes.
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    (void)qp;
+    (void)op;
+    (void)flags;
+    return 0;
+}
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    if (!qp || !ece)
+        return dock_refuse(EINVAL, "ibv_set_ece: no queue or no options given");
+    return dock_refuse(EOPNOTSUPP, "ibv_set_ece: enhanced connection options %#x are not offered",
+                       ece->options);
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    if (!qp || !ece)
+        return dock_refuse(EINVAL, "ibv_query_ece: no queue or no place for the answer");
+    return dock_refuse(EOPNOTSUPP, "ibv_query_ece: enhanced connection options are not offered");
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// Shared receive queues.
+#include <stdlib.h>
+
+#include "face/verbs/verbs_face.h"
+
+static int check(const struct dock_limits *l, const struct ibv_srq_attr *a, const char *call)
+{
+    if (!a->max_wr || a->max_wr > l->max_srq_wr)
+        return dock_refuse(-EINVAL, "%s: max_wr %u: 1 to %u are offered", call, a->max_wr, l->max_srq_wr);
+    if (a->max_sge > l->max_sge)
+        return dock_refuse(-EINVAL, "%s: max_sge %u: at most %u", call, a->max_sge, l->max_sge);
+    return 0;
+}
+
+static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *a, const char *call)
+{
+    struct dock_srq_attr attr = {.pd = vb_pd(pd)->number, .max_wr = a->max_wr, .max_sge = a->max_sge};
+    int err = check(dock_dev_limits(vb_dev(pd->context)), a, call);
+    struct vb_srq *srq;
+
+    if (err)
+        return vb_none(err);
+    srq = calloc(1, sizeof *srq);
+    if (!srq)
+        return vb_none(dock_refuse(-ENOMEM, "%s: no memory", call));
+    attr.user = srq;
+    err = dock_srq_create(vb_dev(pd->context), &attr, &srq->dev);
+    if (err) {
+        free(srq);
+        return vb_none(err);
+    }
+    dock_srq_set_events(srq->dev, vb_context(pd->context)->events);
+    srq->srq.context = pd->context;
+    srq->srq.srq_context = srq_context;
+    srq->srq.pd = pd;
+    srq->srq.handle = dock_srq_number(srq->dev);
+    srq->max_wr = a->max_wr;
+    srq->max_sge = a->max_sge;
+    a->srq_limit = 0;
+    pthread_mutex_init(&srq->srq.mutex, NULL);
+    pthread_cond_init(&srq->srq.cond, NULL);
+    vb_object_made(pd->context);
+    return &srq->srq;
+}
+
+// srq_limit is ignored at creation, as the manual says.
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+    if (!pd || !attr)
+        return vb_none(dock_refuse(-EINVAL, "ibv_create_srq: no domain or no attributes given"));
+    return create(pd, attr->srq_context, &attr->attr, "ibv_create_srq");
+}
+
+struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+    uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+
+    if (!attr || attr->comp_mask & ~known ||
+        ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC))
+        return vb_none(
+            dock_refuse(-EOPNOTSUPP, "ibv_create_srq_ex: only basic shared receive queues are offered"));
+    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+        return vb_none(dock_refuse(-EINVAL, "ibv_create_srq_ex: no domain of this context given"));
+    return create(attr->pd, attr->srq_context, &attr->attr, "ibv_create_srq_ex");
+}
+
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
+{
+    if (!srq || !srq_attr || srq_attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+        return dock_refuse(EINVAL, "ibv_modify_srq: no queue, no attributes, or unknown mask %#x",
+                           srq_attr_mask);
+    if (srq_attr_mask & IBV_SRQ_MAX_WR)
+        return dock_refuse(
+            EINVAL, "ibv_modify_srq: the depth is fixed at creation (IBV_DEVICE_SRQ_RESIZE is not set)");
+    if (!(srq_attr_mask & IBV_SRQ_LIMIT))
+        return 0;
+    if (srq_attr->srq_limit > vb_srq(srq)->max_wr)
+        return dock_refuse(EINVAL, "ibv_modify_srq: limit %u above the depth %u", srq_attr->srq_limit,
+                           vb_srq(srq)->max_wr);
+    return -dock_srq_set_limit(vb_srq(srq)->dev, srq_attr->srq_limit);
+}
+
+int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
+{
+    if (!srq || !srq_attr)
+        return dock_refuse(EINVAL, "ibv_query_srq: no queue or no place for the answer");
+    srq_attr->max_wr = vb_srq(srq)->max_wr;
+    srq_attr->max_sge = vb_srq(srq)->max_sge;
+    srq_attr->srq_limit = dock_srq_limit(vb_srq(srq)->dev);
+    return 0;
+}
+
+int vb_get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+    if (!srq || !number)
+        return dock_refuse(EINVAL, "ibv_get_srq_num: no queue or no place for the answer");
+    *number = dock_srq_number(vb_srq(srq)->dev);
+    return 0;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+    struct ibv_context *context;
+    int err;
+
+    if (!srq)
+        return dock_refuse(EINVAL, "ibv_destroy_srq: no queue given");
+    context = srq->context;
+    err = dock_srq_destroy(vb_srq(srq)->dev);
+    if (err)
+        return -err;
+    pthread_cond_destroy(&srq->srq.cond);
+    pthread_mutex_destroy(&srq->srq.mutex);
+    free(srq);
+    vb_object_gone(context);
+    return 0;
+}
