@@ -143,10 +143,10 @@ bool dock_idfile_joined(const struct dock_idfile *f, uint32_t slot)
     return f->pid == getpid() && (dock_peek64(&f->joined[slot / 64]) >> slot % 64 & 1);
 }
 
-static int refuse_file(const struct dock_rundir *dir, const char *why)
+static int say(const struct dock_rundir *dir, int code, const char *why)
 {
-    dock_error("%s/%s refused: %s", dir->path, DOCK_IDFILE_NAME, why);
-    return -EPROTO;
+    dock_error("id table %s/%s: %s", dir->path, DOCK_IDFILE_NAME, why);
+    return code;
 }
 
 // The header is locked. Whoever comes first finds no magic; so does who follows one that died before writing it.
@@ -157,45 +157,48 @@ static int make_or_check(int fd, const struct dock_rundir *dir)
     int ret;
 
     if (fstat(fd, &st) || pread(fd, &head, sizeof head, 0) < 0)
-        return -errno;
+        return say(dir, -errno, strerror(errno));
     if (dock_peek64(&head.magic) == 0) {
         // Real blocks now: a full file system is an error here and not SIGBUS later.
-        ret = -posix_fallocate(fd, 0, FILE_SIZE);
+        ret = posix_fallocate(fd, 0, FILE_SIZE);
         if (ret)
-            return ret;
+            return say(dir, -ret, strerror(ret));
         dock_set32(&head.version, VERSION);
         dock_set64(&head.magic, MAGIC);
-        return pwrite(fd, &head, sizeof head, 0) == (ssize_t)sizeof head ? 0 : -EIO;
+        return pwrite(fd, &head, sizeof head, 0) == (ssize_t)sizeof head
+                   ? 0
+                   : say(dir, -EIO, "cannot be written");
     }
     if (dock_peek64(&head.magic) != MAGIC || dock_peek32(&head.version) != VERSION ||
         st.st_size != (off_t)FILE_SIZE)
-        return refuse_file(dir,
-                           "made by another version of Drydock; end the programs that use it and remove it");
+        return say(dir, -EPROTO,
+                   "made by another version of Drydock: end the programs that use it, then remove it");
     return 0;
 }
 
 static int open_file(const struct dock_rundir *dir, struct stat *st, int *out)
 {
-    int fd = openat(dir->fd, DOCK_IDFILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), ret = 0;
+    int fd = openat(dir->fd, DOCK_IDFILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), ret;
 
-    if (fd < 0 || fstat(fd, st))
-        ret = -errno;
+    if (fd < 0)
+        return say(dir, -errno, errno == ELOOP ? "refused: it is a link" : strerror(errno));
+    if (fstat(fd, st))
+        ret = say(dir, -errno, strerror(errno));
     else if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || (st->st_mode & 077))
-        ret = refuse_file(dir, "not a file of this user alone");
+        ret = say(dir, -EPROTO, "refused: it is not a file of this user alone");
     else
         ret = lock_header(fd);
-    if (!ret) {
-        ret = make_or_check(fd, dir);
-        set_lock(fd, F_UNLCK, 0);
-    }
-    if (ret) {
-        dock_error("opening the id table in %s failed: %s", dir->path, strerror(-ret));
-        if (fd >= 0)
-            close(fd);
-        return ret;
-    }
+    if (ret)
+        goto close_fd;
+    ret = make_or_check(fd, dir);
+    set_lock(fd, F_UNLCK, 0);
+    if (ret)
+        goto close_fd;
     *out = fd;
     return 0;
+close_fd:
+    close(fd);
+    return ret;
 }
 
 static int first_open(const struct dock_rundir *dir, struct dock_idfile **out)

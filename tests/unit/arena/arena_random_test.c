@@ -102,7 +102,7 @@ static uint64_t blocks(void)
 
 int main(void)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), rng = seed = dock_seed(), steps = 20000 / slow_factor();
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), rng = seed = dock_seed(), steps = 6000 / slow_factor();
 
     printf("seed %#llx\n", (unsigned long long)seed);
     if (dock_arena_create(&arena, SHIFT, 0))
