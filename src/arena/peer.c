@@ -207,8 +207,11 @@ static int receive(int sock, dock_who who, struct dock_gift *out)
     struct message m;
     struct iovec iov = {&m, sizeof m};
     union control control;
-    struct msghdr h = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    // Not the whole room: padding would hold a descriptor more, which nobody would close.
+    struct msghdr h = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.room,
+                       .msg_controllen = CMSG_LEN(MAX_FDS * sizeof(int))};
     ssize_t len = recvmsg(sock, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int fds[MAX_FDS] = {-1, -1, -1}, pid = 0, ret;
 
