@@ -96,6 +96,17 @@ struct dock_segrec {
 
 static_assert(sizeof(struct dock_segrec) == 64, "a segment entry is one cache line");
 
+// An entry is read and written word by word while others may be at it; generation and sum tell whether what was
+// read holds together.
+static inline void dock_segrec_copy(struct dock_segrec *to, const struct dock_segrec *from)
+{
+    const dock_a64 *f = (const dock_a64 *)from;
+    dock_a64 *t = (dock_a64 *)to;
+
+    for (unsigned i = 1; i < sizeof *to / 8; i++) // word 0 is the generation: its writer publishes it
+        dock_set64(&t[i], dock_peek64(&f[i]));
+}
+
 static inline uint32_t dock_segrec_sum(const struct dock_segrec *s)
 {
     uint64_t h = dock_mix(s->va) ^ dock_mix(s->len + 1) ^ dock_mix(s->off + 2) ^ dock_mix(s->addr + 3);
@@ -128,6 +139,7 @@ enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES }
 #define DOCK_ATTN_LOCAL 4u   // a receive of this queue failed: queue to ERR
 #define DOCK_ATTN_COMM 8u    // first message on a queue in RTR: "communication established"
 #define DOCK_ATTN_LIMIT 16u  // a shared receive queue fell below its limit
+#define DOCK_ATTN_FLUSH 32u  // set by the owner: the queue failed, its receives are to be flushed
 
 // A queue as its peers see it. Type-stable: a record's memory is a queue record for ever, so an initiator may
 // read `state` through a cached pointer at any time and must then, under its hazard, compare `serial`.

@@ -31,10 +31,11 @@ enum dock_stall {
 
 // A started WR that a late fabric has not finished, or that waits for earlier ones to be.
 struct dock_flight {
-    dock_a32 state; // 0 free, 1 started, 2 finished (release by the finisher, acquire by the token's holder)
-    uint32_t status, bytes, last_block;
-    uint32_t flags;
+    dock_a32 finished; // release by the finisher, acquire by the token's holder
+    uint32_t status, bytes; // the finisher's
+    uint32_t last_block, flags; // the starter's
     uint8_t op;
+    bool counted; // among the reads in flight
 };
 
 // The device's half of a send queue: who holds the token writes it.
@@ -46,7 +47,8 @@ struct dock_sq {
     uint32_t seq;                // WRs, free-running: next to be started
     uint32_t retired;            // WRs whose completion is published or silently done
     dock_a64 busy;               // odd while local keys are in use (pairs with dock_quiesce)
-    bool mid;                    // `x` is a transfer in pieces
+    bool mid;                    // `x` is started, in pieces or waiting for its receiver
+    uint8_t blocks;              // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
     uint64_t deadline_ns;
     uint32_t reads;              // reads and atomics in flight
@@ -66,15 +68,16 @@ struct dock_rq {
     struct dock_dev *dev;
     struct dock_rqview view;
     struct dock_rqrec *rec;
-    uint64_t rec_off, arrays_off, arrays_size;
+    uint64_t rec_off, bytes; // record and arrays, one allocation
     dock_a32 lock;
     bool lock_free, shared;
     uint32_t pi, depth, sge_max, pd;
     uint32_t number; // of a shared queue
-    uint64_t *wrid;  // by receive number
-    uint32_t *spare; // numbers that are free, a stack
+    uint64_t *wrid;      // by receive number
+    dock_a32 spare_lock; // of the three below: the poller gives numbers back, the poster takes them
+    uint32_t *spare;     // numbers that are free, a stack
     uint32_t spares;
-    dock_a32 returned_lock; // of the stack: the poller gives back, the poster takes
+    bool *out;           // by number: posted and not yet polled
     dock_a32 users;
     void *user;
     struct dock_qp *owner; // of an own queue
@@ -86,12 +89,13 @@ struct dock_cq {
     struct dock_dev *dev;
     struct dock_cqview view;
     struct dock_cqrec *rec;
-    uint64_t rec_off, ring_off;
+    uint64_t rec_off;
     uint32_t id;
     uint32_t ci;
     dock_a32 lock;
     bool lock_free;
-    uint32_t polled;
+    bool stamps; // CQEs carry the time
+    bool overrun_told;
     struct dock_chan *chan;
     void *user;
     dock_a32 users;
@@ -115,7 +119,9 @@ struct dock_qp {
     uint64_t timeout_ns; // 0 for ever
     uint8_t retry, rnr_retry;
     uint32_t rd_atomic;
-    bool sqd_event;
+    uint32_t raw_seen; // the raw doorbell as the engine last saw it
+    bool sqd_event, comm_told;
+    dock_a32 pins; // the engine works on it: destroy waits
     struct dock_conn conn;     // RC, UC: the way to the peer
     struct dock_conn *ud_conn; // UD: ways by destination, newest first
     pthread_mutex_t modify;    // of state changes by the program
@@ -138,7 +144,7 @@ struct dock_lkey {
 
 struct dock_ids {
     uint32_t blocks[DOCK_SLOTS]; // those we hold
-    uint32_t count;
+    uint32_t count, used;
     uint32_t cursor;
     pthread_mutex_t lock;
 };
@@ -167,29 +173,30 @@ struct dock_dev {
     pthread_mutex_t lock; // of what follows
     struct dock_qp *qps;
     struct dock_cq *cqs;
-    struct dock_events *event_queues;
     uint32_t n_qp, n_cq, n_srq, n_mr, n_mw, n_pd;
     struct dock_mr **mr;  // by tid
+    uint8_t *variant;     // by tid: of its last keys
     uint32_t tid_cursor;
+    dock_a32 tid_high;    // no tid above it was ever given
     dock_a32 *pd_users;   // by pd; bit 31 = allocated
     uint32_t pd_cursor;
     uint32_t start_index;
 
+    pthread_mutex_t events_lock;
+    struct dock_events *event_queues;
+
     pthread_mutex_t peer_lock;
-    struct dock_peer_slot *peers; // by slot, see peers.c
-    bool peers_pending;
+    struct dock_peer_slot *peers, *self; // see peers.c
+    uint32_t peer_tag;
 
     // the engine
     pthread_t engine;
     bool engine_runs;
     dock_a32 stop;
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
-    uint64_t hot_until_ns;
-    dock_a32 active; // posts since the engine last slept: it keeps ticking
+    uint64_t raw_hot_until_ns;
     dock_a32 raw_queues;
 };
-
-struct dock_obj_any;
 
 // ---- run.c: the token and the run loop
 
@@ -205,25 +212,35 @@ enum dock_step { DOCK_STEP_ON, DOCK_STEP_IDLE, DOCK_STEP_BUDGET, DOCK_STEP_WAIT 
 enum dock_step dock_sq_step(struct dock_sq *sq, uint32_t pi, uint32_t *budget_bytes, enum dock_runner by);
 
 // ---- retire.c: completions of a send queue, in order
-void dock_sq_retire(struct dock_sq *sq, uint32_t seq, const struct dock_flight *f);
+struct dock_outcome {
+    uint32_t status, bytes, last_block, flags;
+    uint8_t op;
+};
+void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o); // the WR sq->retired
 void dock_sq_reap(struct dock_sq *sq);
+// A WR finished out of turn: it waits in its flight until the earlier ones are retired.
+void dock_sq_park(struct dock_sq *sq, const struct dock_outcome *o, bool finished);
+bool dock_sq_flights_open(struct dock_sq *sq); // room for one more in flight
 
 // ---- decode.c
 // Bytes of the ring into sq->wqe and sq->x. 0, or the status of a malformed WQE. *blocks is always 1..4.
 uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks);
+
+// ---- ud.c: the ways of a datagram queue. NULL: nobody of this host has that number.
+struct dock_conn *dock_ud_way(struct dock_qp *qp, uint32_t dest_qp);
+void dock_ud_forget(struct dock_qp *qp);
 
 // ---- local.c: WRs that concern only our own tables (BIND, INV)
 uint32_t dock_local_op(struct dock_sq *sq, struct dock_xfer *x);
 
 // ---- lists.c
 void dock_ready_push(struct dock_dev *dev, struct dock_sq *sq);
-struct dock_sq *dock_ready_pop(struct dock_dev *dev);
+// Run the oldest ready queue for one budget. false: there is none (one load).
+bool dock_ready_run(struct dock_dev *dev, enum dock_runner by);
 void dock_waiting_push(struct dock_dev *dev, struct dock_sq *sq);
 void dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq);
-// Run every waiting queue once; the time until the next deadline in ns.
-uint64_t dock_waiting_run(struct dock_dev *dev);
-// A poller with nothing to poll works: one queue, one budget. true if it ran something.
-bool dock_help(struct dock_dev *dev);
+// Run every waiting queue once. false: there was none.
+bool dock_waiting_run(struct dock_dev *dev);
 
 // ---- engine.c
 int dock_engine_start(struct dock_dev *dev);
@@ -243,6 +260,13 @@ int dock_peers_wait(struct dock_dev *dev, dock_who who, unsigned ms);
 // A descriptor of the engine's epoll set became ready: a gift arrived, or a peer died.
 void dock_peers_ready(struct dock_dev *dev, uint32_t slot);
 struct dock_peer *dock_peer_self(struct dock_dev *dev);
+void dock_peers_check(struct dock_dev *dev);
+
+// ---- dev.c
+struct dock_gift dock_dev_gift(const struct dock_dev *dev);
+// Count an object against its limit: -ENOMEM at the limit.
+int dock_count_up(struct dock_dev *dev, uint32_t *count, uint32_t limit, const char *what);
+void dock_count_down(struct dock_dev *dev, uint32_t *count);
 
 // ---- repair.c: after a death
 void dock_repair(struct dock_dev *dev, dock_who dead);
@@ -250,17 +274,28 @@ void dock_repair(struct dock_dev *dev, dock_who dead);
 // ---- quiesce.c
 // Wait until nobody works any more in our memory who began before this call. `except`: a queue whose token the
 // caller holds.
-void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except);
+void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except); // dev->lock is not held
+void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except);
 
 // ---- fail.c: error states
-// The queue is in error from now on (its token is held, or it does not run). Receives are flushed by the engine.
+// The queue is in error from now on (its token is held). Receives are flushed by the engine.
 void dock_qp_fail(struct dock_qp *qp, uint32_t cause);
+// To ERR from outside the run loop: both sides are flushed when it returns.
+void dock_qp_error(struct dock_qp *qp);
 void dock_rq_flush(struct dock_qp *qp);
+// Flush the receives that `who` (0: anybody) claimed for this queue and will not complete.
+void dock_rq_flush_claims(struct dock_qp *qp, dock_who who);
+// The queue goes away: a shared queue's receives that it had claimed are free again.
+void dock_rq_forget_claims(struct dock_qp *qp);
 void dock_cq_overrun(struct dock_cq *cq);
 
 // ---- complete.c
 int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited);
+
+// ---- chan.c
 void dock_cq_deliver(struct dock_cq *cq); // one event on the channel
+void dock_chan_join(struct dock_chan *chan);
+void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq);
 
 // ---- event.c
 void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *ev, dock_a32 *got);
@@ -272,11 +307,18 @@ void dock_id_give(struct dock_dev *dev, uint32_t id);
 void dock_ids_close(struct dock_dev *dev);
 struct dock_qrec *dock_id_record(struct dock_dev *dev, uint32_t id);
 
-static inline void *dock_id_object(struct dock_dev *dev, uint32_t id)
+// The queue pair of an id; NULL if it is free or something else's (those are kept with their lowest bit set).
+static inline struct dock_qp *dock_id_pair(struct dock_dev *dev, uint32_t id)
 {
     void **block = dev->object[id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)];
+    uintptr_t p = block ? (uintptr_t)block[id & 255] : 0;
 
-    return block ? block[id & 255] : NULL;
+    return p & 1 ? NULL : (struct dock_qp *)p;
+}
+
+static inline void *dock_id_other(const void *object)
+{
+    return (char *)(uintptr_t)object + 1;
 }
 
 // ---- pd.c
@@ -291,7 +333,21 @@ void dock_rq_clear(struct dock_rq *rq);
 // A polled receive completion: its WR id, and the number is free again. -EBADMSG for a number that is not out.
 int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id);
 
-// ---- limits.c
-void dock_limits_read(struct dock_limits *out);
+// ---- mr.c
+void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr);
+void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr);
+void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn);
+void dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
+int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr);
+void dock_tid_give(struct dock_dev *dev, uint32_t tid);
+
+// ---- cq.c: take the completions of a queue that goes away out of its CQ
+void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp);
+
+// ---- rules.h tells what may be switched off
+#include "device/rules.h"
+
+// ---- qp.c
+void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, dock_who who);
 
 #endif

@@ -69,12 +69,14 @@ struct dock_conn {
     uint8_t service;
     bool views;      // the four below are open for `serial`
     bool force_plain;
+    const struct dock_fabric *fabric;
     struct dock_dev *dev;
     const struct dock_waiter *waiter;
     uint64_t hazard_value;
     struct dock_rkey key[DOCK_RKEYS];
     struct dock_rqview rq;
     struct dock_cqview cq;
+    struct dock_conn *next; // UD: the next destination of the same queue
 };
 
 struct dock_sge_local {
@@ -96,7 +98,7 @@ struct dock_xfer {
     uint32_t notify_tid, notify_token;
     uint64_t notify_addr, notify_value;
     const uint8_t *inline_data; // NULL: the SGEs
-    const uint8_t *eid;
+    uint8_t eid[16]; // UD: the destination, network order
     struct dock_sge_local sge[DOCK_SGE_MAX];
     // progress of a transfer that is done in pieces
     uint32_t done;

@@ -92,4 +92,10 @@ static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_
     return (*dw0 & DOCK_CQE_OWNER) == dock_cqe_owner(ci, v->shift) ? e : NULL;
 }
 
+// Make the consumer pass over an entry. Consumer only: the producer has left the entry for good.
+static inline void dock_cqe_skip(struct dock_cqe *e, uint32_t dw0)
+{
+    atomic_store_explicit(&e->dw0, dw0 | DOCK_CQE_SKIP, memory_order_relaxed);
+}
+
 #endif

@@ -182,7 +182,7 @@ static_assert(sizeof(struct dock_cqe) == DOCK_BLOCK, "public format");
 #define DOCK_CQE_JETTY (1u << 1)
 #define DOCK_CQE_OWNER (1u << 2)
 #define DOCK_CQE_FD (1u << 7)
-#define DOCK_CQE_SKIP 0xff00u // send opcode 0xff: the queue it belonged to is gone, the consumer passes over it
+#define DOCK_CQE_SKIP (1u << 15) // (ours) the queue it belonged to is gone, the consumer passes over it
 
 #define DOCK_CQE_GRH (1u << 24)       // in local_remote: 40 bytes of header precede the data
 #define DOCK_CQE_SOLICITED (1u << 25) // the sender asked for an event

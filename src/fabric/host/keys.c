@@ -41,9 +41,8 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     if (!rec)
         return false;
     uint64_t generation = dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
-    s = (struct dock_segrec){.va = rec->va, .len = rec->len, .off = rec->off, .addr = rec->addr, .token = rec->token,
-                             .pd = rec->pd, .access = rec->access, .kind_qpn = rec->kind_qpn, .lkey = rec->lkey};
-    if (generation & 1 || rec->sum != dock_segrec_sum(&s) ||
+    dock_segrec_copy(&s, rec);
+    if (generation & 1 || s.sum != dock_segrec_sum(&s) ||
         !(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
         return false;
     *e = (struct dock_rkey){.tid = tid, .token = token, .local = local, .generation = generation, .addr = s.addr,

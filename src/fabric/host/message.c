@@ -210,6 +210,8 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
 
     if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !(window = dock_host_window(c, (uint32_t)x->imm)))
         return done(x, DOCK_ST_REM_ACCESS);
+    if (c->service == DOCK_UD && x->token != dock_peek32(&c->queue->qkey))
+        return drop(c, x);
     if (!x->claimed) {
         uint32_t status = local_side(c, x);
         if (status)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What peers left for us to do: a queue of ours that they found in error, events to deliver.
+#include "device/internal.h"
+
+static struct dock_qp *next_in_need(struct dock_dev *dev)
+{
+    struct dock_qp *qp;
+
+    pthread_mutex_lock(&dev->lock);
+    for (qp = dev->qps; qp; qp = qp->next)
+        if (dock_peek32(&qp->rec->attention) & ~DOCK_ATTN_COMM ||
+            (!qp->comm_told && dock_peek32(&qp->rec->attention)))
+            break;
+    if (qp)
+        atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
+    pthread_mutex_unlock(&dev->lock);
+    return qp;
+}
+
+static void tell(struct dock_qp *qp, enum dock_event_kind kind)
+{
+    struct dock_event e = {.kind = kind, .user = qp->attr.user, .object = qp};
+
+    dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
+}
+
+static void tell_limit(struct dock_rq *srq)
+{
+    struct dock_event e = {.kind = DOCK_EVENT_SRQ_LIMIT, .user = srq->user, .object = srq};
+
+    dock_event_raise(srq->dev, srq->events, &e, &srq->events_got);
+}
+
+static void attend_queue(struct dock_qp *qp)
+{
+    // COMM stays set: it keeps the peer from ringing at every message. Pairs with the peer's release.
+    uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, DOCK_ATTN_COMM, memory_order_acq_rel);
+
+    if (why & DOCK_ATTN_COMM && !qp->comm_told) {
+        qp->comm_told = true;
+        if (dock_peek32(&qp->rec->state) == DOCK_RTR)
+            tell(qp, DOCK_EVENT_COMM_EST);
+    }
+    if (why & DOCK_ATTN_LIMIT && qp->rq->shared)
+        tell_limit(qp->rq);
+    if (why & (DOCK_ATTN_ACCESS | DOCK_ATTN_REQUEST | DOCK_ATTN_LOCAL | DOCK_ATTN_FLUSH))
+        dock_qp_error(qp);
+    if (why & DOCK_ATTN_ACCESS)
+        tell(qp, DOCK_EVENT_QP_ACCESS_ERR);
+    else if (why & DOCK_ATTN_REQUEST)
+        tell(qp, DOCK_EVENT_QP_REQ_ERR);
+}
+
+static void attend_cqs(struct dock_dev *dev)
+{
+    pthread_mutex_lock(&dev->lock);
+    for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
+        if (!dock_peek32(&cq->rec->attention) || !dock_swap32(&cq->rec->attention, 0))
+            continue;
+        dock_cq_deliver(cq);
+        if (dock_acquire32(&cq->rec->overrun))
+            dock_cq_overrun(cq);
+    }
+    pthread_mutex_unlock(&dev->lock);
+}
+
+void dock_attend(struct dock_dev *dev)
+{
+    struct dock_qp *qp;
+
+    dock_swap32(&dev->port->attention, 0); // before the flags it stands for: a flag set later rings again
+    attend_cqs(dev);
+    while ((qp = next_in_need(dev))) {
+        attend_queue(qp);
+        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// Channels of completion events. As for asynchronous events the descriptor counts what waits.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "device/internal.h"
+
+struct waiting {
+    struct dock_cq *cq;
+    struct waiting *next;
+};
+
+struct dock_chan {
+    int fd;
+    dock_a32 users;
+    pthread_mutex_t lock;
+    pthread_cond_t acked;
+    struct waiting *head, **tail;
+};
+
+int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
+{
+    struct dock_chan *chan = calloc(1, sizeof *chan);
+
+    (void)dev; // channels live in the process; the parameter keeps creators alike
+    if (!chan)
+        return -ENOMEM;
+    chan->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    if (chan->fd < 0) {
+        free(chan);
+        return -errno;
+    }
+    chan->tail = &chan->head;
+    pthread_mutex_init(&chan->lock, NULL);
+    pthread_cond_init(&chan->acked, NULL);
+    *out = chan;
+    return 0;
+}
+
+int dock_chan_destroy(struct dock_chan *chan)
+{
+    if (dock_acquire32(&chan->users)) // pairs with dock_chan_leave
+        return dock_refuse(-EBUSY, "a completion channel that CQs still use cannot be destroyed");
+    close(chan->fd);
+    pthread_cond_destroy(&chan->acked);
+    pthread_mutex_destroy(&chan->lock);
+    free(chan);
+    return 0;
+}
+
+int dock_chan_fd(const struct dock_chan *chan)
+{
+    return chan->fd;
+}
+
+void dock_chan_join(struct dock_chan *chan)
+{
+    atomic_fetch_add_explicit(&chan->users, 1, memory_order_relaxed);
+}
+
+void dock_cq_deliver(struct dock_cq *cq)
+{
+    struct dock_chan *chan = cq->chan;
+    struct waiting *w = chan ? malloc(sizeof *w) : NULL;
+    uint64_t one = 1;
+
+    if (!w) {
+        if (chan)
+            dock_error("no memory for a completion event of CQ %u: it is lost", cq->id);
+        return;
+    }
+    *w = (struct waiting){.cq = cq};
+    pthread_mutex_lock(&chan->lock);
+    *chan->tail = w;
+    chan->tail = &w->next;
+    pthread_mutex_unlock(&chan->lock);
+    ssize_t n = write(chan->fd, &one, sizeof one);
+    (void)n;
+}
+
+int dock_chan_get(struct dock_chan *chan, void **cq_user)
+{
+    for (;;) {
+        uint64_t one;
+        if (read(chan->fd, &one, sizeof one) < 0)
+            return -errno;
+        pthread_mutex_lock(&chan->lock);
+        struct waiting *w = chan->head;
+        if (w) {
+            chan->head = w->next;
+            if (!w->next)
+                chan->tail = &chan->head;
+            w->cq->chan_events++;
+            *cq_user = w->cq->user;
+        }
+        pthread_mutex_unlock(&chan->lock);
+        free(w);
+        if (w)
+            return 0; // else its CQ was destroyed between the event and the read
+    }
+}
+
+void dock_cq_ack(struct dock_cq *cq, unsigned n)
+{
+    if (!cq->chan)
+        return;
+    pthread_mutex_lock(&cq->chan->lock);
+    if (n > cq->chan_events - cq->chan_acked) {
+        dock_error("CQ %u: %u events acknowledged, %u were got", cq->id, n, cq->chan_events - cq->chan_acked);
+        n = cq->chan_events - cq->chan_acked;
+    }
+    cq->chan_acked += n;
+    pthread_cond_broadcast(&cq->chan->acked);
+    pthread_mutex_unlock(&cq->chan->lock);
+}
+
+// The CQ goes away: drop its undelivered events, wait until the delivered ones are acknowledged.
+void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq)
+{
+    pthread_mutex_lock(&chan->lock);
+    for (struct waiting **at = &chan->head; *at;) {
+        struct waiting *w = *at;
+        if (w->cq != cq) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        free(w);
+    }
+    for (chan->tail = &chan->head; *chan->tail;)
+        chan->tail = &(*chan->tail)->next;
+    while (cq->chan_acked != cq->chan_events)
+        pthread_cond_wait(&chan->acked, &chan->lock);
+    pthread_mutex_unlock(&chan->lock);
+    atomic_fetch_sub_explicit(&chan->users, 1, memory_order_release); // pairs with dock_chan_destroy
+}

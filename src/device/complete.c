@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// A completion of our own into our own CQ, and the event that it may fire.
+#include "device/internal.h"
+
+int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited)
+{
+    bool first = false;
+    int err = dock_cq_produce(&cq->view, &cq->dev->waiter, e, &first);
+
+    if (__builtin_expect(err, 0)) {
+        if (first)
+            dock_cq_overrun(cq);
+        return err;
+    }
+    if (dock_cq_fires(&cq->view, solicited))
+        dock_cq_deliver(cq);
+    return 0;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// Completion queues: creation, arming, the removal of a dead queue's completions.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+static uint32_t power_of_two(uint32_t n)
+{
+    return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+static uint64_t bytes_of(uint32_t size)
+{
+    return sizeof(struct dock_cqrec) + (uint64_t)size * sizeof(struct dock_cqe);
+}
+
+static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
+{
+    struct dock_arena *a = &cq->dev->arena;
+    uint32_t size = power_of_two(attr->depth), start = cq->dev->start_index;
+    int err = dock_arena_alloc(a, bytes_of(size), 64, &cq->rec_off);
+
+    if (err)
+        return err;
+    cq->rec = dock_arena_at(a, cq->rec_off);
+    dock_cqring_format(cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size, attr->depth,
+                       cq->id, attr->ignore_overrun, start);
+    cq->ci = start;
+    return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
+}
+
+static void enlist(struct dock_dev *dev, struct dock_cq *cq)
+{
+    pthread_mutex_lock(&dev->lock);
+    cq->next = dev->cqs;
+    if (cq->next)
+        cq->next->prev = cq;
+    dev->cqs = cq;
+    pthread_mutex_unlock(&dev->lock);
+}
+
+static void delist(struct dock_dev *dev, struct dock_cq *cq)
+{
+    pthread_mutex_lock(&dev->lock);
+    if (cq->prev)
+        cq->prev->next = cq->next;
+    else
+        dev->cqs = cq->next;
+    if (cq->next)
+        cq->next->prev = cq->prev;
+    pthread_mutex_unlock(&dev->lock);
+}
+
+int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out)
+{
+    struct dock_cq *cq;
+    int err;
+
+    if (attr->depth == 0 || attr->depth > dev->limits.max_cqe)
+        return dock_refuse(-EINVAL, "a CQ of %u entries, 1 to %u are possible", attr->depth, dev->limits.max_cqe);
+    err = dock_count_up(dev, &dev->n_cq, dev->limits.max_cq, "completion queues");
+    if (err)
+        return err;
+    cq = aligned_alloc(64, (sizeof *cq + 63) & ~63ul);
+    err = -ENOMEM;
+    if (!cq)
+        goto no_cq;
+    memset(cq, 0, sizeof *cq);
+    cq->dev = dev;
+    cq->chan = attr->chan;
+    cq->user = attr->user;
+    cq->lock_free = attr->lock_free;
+    err = dock_id_take(dev, dock_id_other(cq), &cq->id);
+    if (err)
+        goto no_id;
+    err = allocate(cq, attr);
+    if (err)
+        goto no_ring;
+    if (cq->chan)
+        dock_chan_join(cq->chan);
+    enlist(dev, cq);
+    *out = cq;
+    return 0;
+no_ring:
+    if (cq->rec)
+        dock_arena_free(&dev->arena, cq->rec_off, bytes_of(power_of_two(attr->depth)));
+    dock_id_give(dev, cq->id);
+no_id:
+    free(cq);
+no_cq:
+    dock_count_down(dev, &dev->n_cq);
+    return err;
+}
+
+int dock_cq_destroy(struct dock_cq *cq)
+{
+    struct dock_dev *dev = cq->dev;
+
+    if (dock_acquire32(&cq->users)) // pairs with the drop in qp.c
+        return dock_refuse(-EBUSY, "CQ %u is still used by queues", cq->id);
+    delist(dev, cq);
+    if (cq->chan)
+        dock_chan_leave(cq->chan, cq);
+    dock_events_forget(cq->events, cq, &cq->events_got);
+    dock_id_give(dev, cq->id);
+    dock_arena_free(&dev->arena, cq->rec_off, bytes_of(cq->view.size));
+    dock_count_down(dev, &dev->n_cq);
+    free(cq);
+    return 0;
+}
+
+uint32_t dock_cq_depth(const struct dock_cq *cq)
+{
+    return cq->view.depth;
+}
+
+int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once)
+{
+    uint32_t want = solicited_only ? DOCK_ARM_SOLICITED : DOCK_ARM_ANY, dw0;
+
+    // Once armed for any completion, asking for less does not take it back (man ibv_req_notify_cq).
+    if (dock_peek32(&cq->rec->armed) != DOCK_ARM_ANY)
+        dock_publish32(&cq->rec->armed, want);
+    dock_fence_heavy(); // pairs with dock_cq_fires: store armed, load CQE | store CQE, load armed
+    if (at_once && dock_cq_look(&cq->view, dock_peek32(&cq->rec->ci), &dw0) &&
+        dock_cq_fires(&cq->view, !solicited_only))
+        dock_cq_deliver(cq);
+    return 0;
+}
+
+void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp)
+{
+    uint32_t dw0, ci;
+    uint64_t id;
+
+    dock_spin_lock(&cq->lock);
+    ci = cq->ci;
+    for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
+        if ((e->idx_local >> 16 | (e->local_remote & 0xf) << 16) != qp->number || dw0 & DOCK_CQE_SKIP)
+            continue;
+        if (dw0 & DOCK_CQE_RECV) // of a shared queue: its number goes back to the others
+            dock_rq_return(qp->rq, e->idx_local & 0xffff, &id);
+        dock_cqe_skip(e, dw0);
+    }
+    dock_spin_unlock(&cq->lock);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// From the ring to a request. The WQE is copied out first: what is executed is what was checked, whoever
+// writes the ring meanwhile.
+#include "device/internal.h"
+
+static uint64_t word64(const struct dock_sq *sq, unsigned at)
+{
+    uint64_t v;
+
+    memcpy(&v, sq->wqe.byte + at, 8);
+    return v;
+}
+
+static const char *slot(const struct dock_sq *sq, uint32_t at)
+{
+    return sq->post.ring + (uint64_t)(at & sq->post.mask) * DOCK_BLOCK;
+}
+
+// 0, or the status of a ring that does not hold what the doorbell says.
+static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
+{
+    uint32_t left = pi - sq->exec, expected = sq->exec & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
+
+    *blocks = 1;
+    if (left > sq->post.mask + 1) {
+        dock_error("queue %u: the doorbell says %u, the device is at %u: it jumped past the ring or went back",
+                   sq->qp->number, pi, sq->exec);
+        *blocks = left; // nothing in between can be trusted
+        return DOCK_ST_LOC_QP_OP;
+    }
+    memcpy(sq->wqe.byte, slot(sq, sq->exec), DOCK_BLOCK);
+    if ((sq->wqe.w.flags & DOCK_F_OWNER) != expected) {
+        dock_error("queue %u: WQE %u has the owner bit of another pass", sq->qp->number, sq->exec);
+        return DOCK_ST_LOC_QP_OP;
+    }
+    unsigned n = dock_wqe_blocks(&sq->wqe.w);
+    if (n > DOCK_WQE_BLOCKS || n > left) {
+        dock_error("queue %u: WQE %u needs %u blocks, %u are published", sq->qp->number, sq->exec, n, left);
+        return DOCK_ST_LOC_QP_OP;
+    }
+    for (unsigned i = 1; i < n; i++)
+        memcpy(sq->wqe.byte + i * DOCK_BLOCK, slot(sq, sq->exec + i), DOCK_BLOCK);
+    *blocks = n;
+    return 0;
+}
+
+static void decode_special(struct dock_sq *sq, struct dock_xfer *x)
+{
+    switch (x->op) {
+    case DOCK_OP_SEND_INV: // {tid, token}; the whole key is the token
+        x->imm = x->raddr >> 32;
+        break;
+    case DOCK_OP_SEND_IMM:
+    case DOCK_OP_SEND:
+        x->imm = x->raddr;
+        break;
+    case DOCK_OP_WRITE_IMM:
+        x->imm = word64(sq, 48);
+        break;
+    case DOCK_OP_WRITE_NOTIFY:
+        x->notify_tid = (uint32_t)word64(sq, 48) & DOCK_ID_MASK;
+        x->notify_token = (uint32_t)(word64(sq, 48) >> 32);
+        x->notify_addr = word64(sq, 56);
+        x->notify_value = word64(sq, 64);
+        break;
+    case DOCK_OP_BIND:
+        x->notify_token = (uint32_t)word64(sq, 48);
+        x->compare = word64(sq, 48) >> 32;
+        x->operand = word64(sq, 64);
+        x->imm = word64(sq, 72);
+        break;
+    default:
+        if (dock_op_is_atomic(x->op)) {
+            x->operand = word64(sq, 64);
+            x->compare = word64(sq, 72);
+        }
+    }
+}
+
+static uint32_t decode_data(struct dock_sq *sq, struct dock_xfer *x, unsigned at)
+{
+    uint64_t total = 0;
+
+    x->inline_data = NULL;
+    if (x->flags & DOCK_F_INLINE) {
+        if (x->op == DOCK_OP_READ || dock_op_is_atomic(x->op))
+            return DOCK_ST_LOC_QP_OP;
+        x->inline_data = sq->wqe.byte + at;
+        x->len = dock_wqe_inline_len(&sq->wqe.w);
+        x->nsge = 0;
+        return 0;
+    }
+    if (dock_op_is_atomic(x->op) && x->nsge > 1)
+        return DOCK_ST_LOC_QP_OP;
+    for (unsigned i = 0; i < x->nsge; i++) {
+        struct dock_wqe_sge s;
+        memcpy(&s, sq->wqe.byte + at + i * sizeof s, sizeof s);
+        x->sge[i] = (struct dock_sge_local){.va = s.va, .len = s.len, .key = s.key};
+        total += s.len;
+    }
+    if (__builtin_expect(total > sq->qp->dev->limits.max_msg, 0))
+        return DOCK_ST_LOC_LEN;
+    x->len = (uint32_t)total;
+    return 0;
+}
+
+uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
+{
+    const struct dock_wqe *w = &sq->wqe.w;
+    struct dock_xfer *x = &sq->x;
+    uint32_t status = copy_out(sq, pi, blocks);
+
+    dock_probe(DOCK_AT_FETCH, sq->qp->number, sq->exec);
+    x->flags = w->flags;
+    x->op = (uint8_t)dock_wqe_opcode(w);
+    x->nsge = (uint8_t)dock_wqe_sges(w);
+    x->done = 0;
+    x->claimed = false;
+    x->bytes = 0;
+    x->status = DOCK_OK;
+    if (__builtin_expect(status, 0))
+        return status;
+    x->remote = w->remote & DOCK_ID_MASK;
+    x->token = w->token;
+    x->raddr = w->address;
+    if (__builtin_expect(x->op != DOCK_OP_WRITE && x->op != DOCK_OP_READ, 0))
+        decode_special(sq, x);
+    if (__builtin_expect(x->service == DOCK_UD, 0))
+        for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
+            x->eid[i] = w->eid[15 - i];
+    return decode_data(sq, x, dock_wqe_data_at(x->op));
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// The engine thread: work that nobody is there for. It sleeps in epoll on its bell, its listener, its peers.
+// Sleep protocol: set `asleep`, full fence, look for work, sleep; who makes work: write it, full fence, look
+// at `asleep`. One of the two sees the other (the store-buffering litmus in tests/unit/device).
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+
+#define TICK_NS 200000ull        // while work may be left lying
+#define LINGER_NS 10000000ull    // ticking goes on so long after the last work
+#define RAW_HOT_NS 50000ull      // a raw doorbell is polled so long after it last moved
+#define RAW_IDLE_NS 1000000ull
+#define DEEP_NS 1000000000ull
+
+enum { AWAKE, TICKING, DEEP };
+enum { TAG_BELL = 1u << 31, TAG_LISTEN };
+
+static void ring(int bell_fd)
+{
+    uint64_t one = 1;
+    ssize_t n = write(bell_fd, &one, sizeof one);
+
+    (void)n; // full: it has been rung
+}
+
+void dock_up_bell(struct dock_peer *peer)
+{
+    dock_fence_full(); // pairs with the fence in may_sleep
+    if (dock_peek32(&peer->port->asleep) != AWAKE)
+        ring(peer->bell_fd);
+}
+
+void dock_engine_wake(struct dock_dev *dev)
+{
+    dock_fence_full(); // pairs with the fence in may_sleep
+    if (dock_peek32(&dev->port->asleep) == DEEP)
+        ring(dev->bell_fd);
+}
+
+// Raw producers ring by a plain store: compare every raw doorbell with what was executed.
+static bool watch_raw(struct dock_dev *dev)
+{
+    bool moved = false;
+
+    if (!dock_peek32(&dev->raw_queues))
+        return false;
+    pthread_mutex_lock(&dev->lock);
+    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next) {
+        uint32_t pi = dock_acquire32(&qp->rec->doorbell); // pairs with the producer's release
+        if (!qp->attr.raw || pi == qp->raw_seen)
+            continue;
+        qp->raw_seen = pi;
+        moved = true;
+        dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
+    }
+    pthread_mutex_unlock(&dev->lock);
+    return moved;
+}
+
+static bool turn(struct dock_dev *dev)
+{
+    bool any = false;
+
+    if (dock_peek32(&dev->port->attention)) {
+        dock_attend(dev);
+        any = true;
+    }
+    for (unsigned i = 0; i < 8 && dock_ready_run(dev, DOCK_BY_ENGINE); i++)
+        any = true;
+    any |= dock_waiting_run(dev);
+    if (watch_raw(dev)) {
+        dev->raw_hot_until_ns = dock_now_ns() + RAW_HOT_NS;
+        any = true;
+    }
+    return any;
+}
+
+static void look_after_ourselves(struct dock_dev *dev)
+{
+    if (dock_idtable_evicted(&dev->ids_table, dev->waiter.me) && !dock_swap32(&dev->port->fatal, 1)) {
+        struct dock_event e = {.kind = DOCK_EVENT_DEVICE_FATAL};
+        dock_error("this device was stopped for too long and has been declared dead by its peers");
+        dock_event_raise(dev, NULL, &e, NULL);
+    }
+    dock_peers_check(dev);
+}
+
+static void serve(struct dock_dev *dev, const struct epoll_event *e)
+{
+    uint64_t count;
+
+    if (e->data.u32 == TAG_BELL) {
+        ssize_t n = read(dev->bell_fd, &count, sizeof count);
+        (void)n;
+    } else if (e->data.u32 == TAG_LISTEN) {
+        struct dock_gift gift = dock_dev_gift(dev);
+        dock_gift_serve(dev->listen_fd, &gift);
+    } else {
+        dock_peers_ready(dev, e->data.u32);
+    }
+}
+
+static void wait_in_epoll(struct dock_dev *dev, uint64_t ns)
+{
+    struct epoll_event e[8];
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    int n = (int)syscall(SYS_epoll_pwait2, dev->epoll_fd, e, 8, &t, NULL, 0);
+
+    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+        n = epoll_wait(dev->epoll_fd, e, 8, (int)((ns + 999999) / 1000000));
+    if (n < 0 && errno == EBADF) // the program closed all its descriptors: it is alive, and so are we
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+    for (int i = 0; i < n; i++)
+        serve(dev, &e[i]);
+}
+
+void dock_engine_step(struct dock_dev *dev)
+{
+    wait_in_epoll(dev, 0);
+    turn(dev);
+}
+
+static bool work_waits(struct dock_dev *dev)
+{
+    return dock_peek32(&dev->port->attention) || dock_peek64(&dev->ready_head) || dock_peek32(&dev->stop);
+}
+
+// How long the engine may sleep, given when it last had work.
+static uint64_t patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
+{
+    if (dock_peek32(&dev->raw_queues))
+        return now < dev->raw_hot_until_ns ? 0 : RAW_IDLE_NS;
+    return now - last_work < LINGER_NS ? TICK_NS : DEEP_NS;
+}
+
+static void sleep_once(struct dock_dev *dev, uint64_t ns)
+{
+    if (ns == 0) {
+        wait_in_epoll(dev, 0);
+        return;
+    }
+    dock_set32(&dev->port->asleep, ns == DEEP_NS ? DEEP : TICKING);
+    dock_fence_full(); // pairs with the fences in dock_up_bell and dock_engine_wake
+    if (!work_waits(dev))
+        wait_in_epoll(dev, ns);
+    dock_set32(&dev->port->asleep, AWAKE); // the bell's count is kept by the kernel: nothing to order
+}
+
+static void *engine(void *arg)
+{
+    struct dock_dev *dev = arg;
+    uint64_t last_work = dock_now_ns(), last_look = 0;
+
+    while (!dock_acquire32(&dev->stop)) {
+        bool any = turn(dev);
+        uint64_t now = dock_now_ns();
+        if (any)
+            last_work = now;
+        if (now - last_look > 100000000u) {
+            look_after_ourselves(dev);
+            last_look = now;
+        }
+        sleep_once(dev, dock_peek64(&dev->ready_head) ? 0 : patience(dev, now, last_work));
+    }
+    return NULL;
+}
+
+static int add(struct dock_dev *dev, int fd, uint32_t tag)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = tag};
+
+    return epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+// The program's signals are the program's: the engine takes none.
+static int start_thread(struct dock_dev *dev)
+{
+    sigset_t all, old;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&dev->engine, NULL, engine, dev);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (err)
+        return -err;
+    pthread_setname_np(dev->engine, "drydock");
+    dev->engine_runs = true;
+    return 0;
+}
+
+int dock_engine_start(struct dock_dev *dev)
+{
+    int err = -1;
+
+    dev->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (dev->epoll_fd < 0)
+        return -errno;
+    err = add(dev, dev->bell_fd, TAG_BELL);
+    if (!err)
+        err = add(dev, dev->listen_fd, TAG_LISTEN);
+    if (!err && !dev->cfg.no_engine_thread)
+        err = start_thread(dev);
+    if (err) {
+        close(dev->epoll_fd);
+        dev->epoll_fd = -1;
+    }
+    return err;
+}
+
+void dock_engine_stop(struct dock_dev *dev)
+{
+    dock_publish32(&dev->stop, 1); // pairs with the loop's acquire
+    ring(dev->bell_fd);
+    if (dev->engine_runs)
+        pthread_join(dev->engine, NULL);
+    dev->engine_runs = false;
+    close(dev->epoll_fd);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Queues of asynchronous events. The descriptor is an eventfd in semaphore mode, so that its count is the number
+// of events that wait and O_NONBLOCK, poll and epoll work as on a device file.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "device/internal.h"
+
+struct entry {
+    struct dock_event event;
+    dock_a32 *got;
+    struct entry *next;
+};
+
+struct dock_events {
+    struct dock_dev *dev;
+    int fd;
+    pthread_mutex_t lock;
+    struct entry *head, **tail;
+    struct dock_events *next; // of the device
+};
+
+int dock_events_open(struct dock_dev *dev, struct dock_events **out)
+{
+    struct dock_events *ev = calloc(1, sizeof *ev);
+
+    if (!ev)
+        return -ENOMEM;
+    ev->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    if (ev->fd < 0) {
+        free(ev);
+        return -errno;
+    }
+    ev->dev = dev;
+    ev->tail = &ev->head;
+    pthread_mutex_init(&ev->lock, NULL);
+    pthread_mutex_lock(&dev->events_lock);
+    ev->next = dev->event_queues;
+    dev->event_queues = ev;
+    pthread_mutex_unlock(&dev->events_lock);
+    *out = ev;
+    return 0;
+}
+
+void dock_events_close(struct dock_events *ev)
+{
+    struct dock_events **at = &ev->dev->event_queues;
+
+    pthread_mutex_lock(&ev->dev->events_lock);
+    while (*at != ev)
+        at = &(*at)->next;
+    *at = ev->next;
+    pthread_mutex_unlock(&ev->dev->events_lock);
+    while (ev->head) {
+        struct entry *e = ev->head;
+        ev->head = e->next;
+        free(e);
+    }
+    pthread_mutex_destroy(&ev->lock);
+    close(ev->fd);
+    free(ev);
+}
+
+int dock_events_fd(const struct dock_events *ev)
+{
+    return ev->fd;
+}
+
+static void append(struct dock_events *ev, const struct dock_event *event, dock_a32 *got)
+{
+    struct entry *e = malloc(sizeof *e);
+    uint64_t one = 1;
+
+    if (!e) {
+        dock_error("no memory for an asynchronous event: it is lost");
+        return;
+    }
+    *e = (struct entry){.event = *event, .got = got};
+    pthread_mutex_lock(&ev->lock);
+    *ev->tail = e;
+    ev->tail = &e->next;
+    pthread_mutex_unlock(&ev->lock);
+    ssize_t n = write(ev->fd, &one, sizeof one);
+    (void)n;
+}
+
+void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *event, dock_a32 *got)
+{
+    if (to) {
+        append(to, event, got);
+        return;
+    }
+    if (event->object) // its program listens to no events
+        return;
+    pthread_mutex_lock(&dev->events_lock);
+    for (struct dock_events *ev = dev->event_queues; ev; ev = ev->next)
+        append(ev, event, NULL);
+    pthread_mutex_unlock(&dev->events_lock);
+}
+
+int dock_events_get(struct dock_events *ev, struct dock_event *out)
+{
+    for (;;) {
+        uint64_t one;
+        if (read(ev->fd, &one, sizeof one) < 0)
+            return -errno;
+        pthread_mutex_lock(&ev->lock);
+        struct entry *e = ev->head;
+        if (e) {
+            ev->head = e->next;
+            if (!e->next)
+                ev->tail = &ev->head;
+            if (e->got)
+                atomic_fetch_add_explicit(e->got, 1, memory_order_relaxed); // ordered by ev->lock
+        }
+        pthread_mutex_unlock(&ev->lock);
+        if (!e)
+            continue; // its object was destroyed between the event and the read
+        *out = e->event;
+        free(e);
+        return 0;
+    }
+}
+
+static dock_a32 *got_of(const struct dock_event *ev)
+{
+    switch (ev->kind) {
+    case DOCK_EVENT_CQ_ERR:
+        return &((struct dock_cq *)ev->object)->events_got;
+    case DOCK_EVENT_SRQ_LIMIT:
+    case DOCK_EVENT_SRQ_ERR:
+        return &((struct dock_rq *)ev->object)->events_got;
+    default:
+        return &((struct dock_qp *)ev->object)->events_got;
+    }
+}
+
+void dock_event_ack(const struct dock_event *ev)
+{
+    if (ev->object)
+        atomic_fetch_sub_explicit(got_of(ev), 1, memory_order_release); // pairs with dock_events_forget
+}
+
+void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got)
+{
+    struct timespec nap = {.tv_nsec = 100000};
+
+    if (!ev)
+        return;
+    pthread_mutex_lock(&ev->lock);
+    for (struct entry **at = &ev->head; *at;) {
+        struct entry *e = *at;
+        if (e->event.object != object) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        free(e);
+    }
+    for (ev->tail = &ev->head; *ev->tail;)
+        ev->tail = &(*ev->tail)->next;
+    pthread_mutex_unlock(&ev->lock);
+    while (dock_acquire32(got)) // pairs with dock_event_ack
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+}
+
+void dock_qp_set_events(struct dock_qp *qp, struct dock_events *ev)
+{
+    qp->events = ev;
+}
+
+void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev)
+{
+    cq->events = ev;
+}
+
+void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev)
+{
+    srq->events = ev;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// Error states: who goes there, and what becomes of the requests that are still in the queues.
+#include "device/internal.h"
+
+static bool lossy(const struct dock_qp *qp)
+{
+    return qp->attr.service == DOCK_UC || qp->attr.service == DOCK_UD || qp->attr.service == DOCK_UM;
+}
+
+void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
+{
+    uint32_t state = dock_peek32(&qp->rec->state); // changed under the token only, which the caller holds
+
+    if (state == DOCK_ERR || state == DOCK_GONE || state == DOCK_SQE)
+        return;
+    dock_info("queue %u fails with status %#x", qp->number, cause);
+    // A datagram queue's sends fail alone; everything else loses the connection.
+    dock_publish32(&qp->rec->state, lossy(qp) ? DOCK_SQE : DOCK_ERR); // pairs with answers() of the peers
+    dock_probe(DOCK_AT_STATE, qp->number, lossy(qp) ? DOCK_SQE : DOCK_ERR);
+    if (lossy(qp))
+        return;
+    atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_FLUSH, memory_order_release); // pairs with attend()
+    dock_publish32(&qp->dev->port->attention, 1);
+    dock_up_bell(dock_peer_self(qp->dev));
+}
+
+static void flush_one(struct dock_qp *qp, uint32_t receive)
+{
+    struct dock_cqe e = {
+        .idx_local = receive | qp->number << 16,
+        .local_remote = qp->number >> 16 & 0xf,
+    };
+
+    dock_set32(&e.dw0, DOCK_CQE_RECV | (DOCK_ST_FLUSH >> 8) << 24);
+    dock_cq_put(qp->recv_cq, &e, true);
+}
+
+// Is there a completion of this receive in the CQ? Its consumer lock is held.
+static bool completed(struct dock_cq *cq, uint32_t queue, uint32_t receive)
+{
+    uint32_t dw0, ci = cq->ci;
+
+    for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
+        uint32_t local = e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
+        if (dw0 & DOCK_CQE_RECV && local == queue && (e->idx_local & 0xffff) == receive)
+            return true;
+    }
+    return false;
+}
+
+// A claim made by one who died before the consumer index moved: the receive is still posted.
+static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t receive)
+{
+    uint32_t pi = dock_acquire32(&v->rec->pi);
+
+    for (; pi - ci <= v->size && ci != pi; ci++)
+        if ((dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1)) == receive)
+            return true;
+    return false;
+}
+
+void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
+{
+    struct dock_rqview *v = &qp->rq->view;
+    bool inherited;
+    uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
+
+    dock_spin_lock(&qp->recv_cq->lock);
+    for (uint32_t n = 0; n < v->size; n++) {
+        uint64_t claim = dock_peek64(&v->claims[n]);
+        if (!claim || dock_claim_queue(claim) != qp->number || (who && (dock_who)(claim >> 32) != who))
+            continue;
+        dock_set64(&v->claims[n], 0);
+        if (!still_posted(v, ci, n) && !completed(qp->recv_cq, qp->number, n))
+            flush_one(qp, n);
+    }
+    dock_spin_unlock(&qp->recv_cq->lock);
+    dock_word_unlock(&v->rec->ci, ci);
+}
+
+void dock_rq_forget_claims(struct dock_qp *qp)
+{
+    struct dock_rqview *v = &qp->rq->view;
+    bool inherited;
+    uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
+    uint64_t id;
+
+    for (uint32_t n = 0; n < v->size; n++) {
+        uint64_t claim = dock_peek64(&v->claims[n]);
+        if (claim && dock_claim_queue(claim) == qp->number && !still_posted(v, ci, n))
+            dock_rq_return(qp->rq, n, &id);
+    }
+    dock_word_unlock(&v->rec->ci, ci);
+}
+
+void dock_rq_flush(struct dock_qp *qp)
+{
+    struct dock_rqview *v = &qp->rq->view;
+    uint32_t receive, left;
+
+    dock_rq_flush_claims(qp, 0);
+    if (qp->rq->shared) {
+        if (dock_swap32(&qp->last_wqe_told, 1) == 0) {
+            struct dock_event e = {.kind = DOCK_EVENT_QP_LAST_WQE, .user = qp->attr.user, .object = qp};
+            dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
+        }
+        return;
+    }
+    while (dock_rq_take(v, &qp->dev->waiter, 0, &receive, &left) == 0)
+        flush_one(qp, receive);
+}
+
+void dock_qp_error(struct dock_qp *qp)
+{
+    dock_sq_hold(&qp->sq);
+    uint32_t state = dock_peek32(&qp->rec->state);
+    if (state != DOCK_GONE && state != DOCK_RESET) {
+        dock_publish32(&qp->rec->state, DOCK_ERR); // pairs with answers() of the peers
+        dock_probe(DOCK_AT_STATE, qp->number, DOCK_ERR);
+    }
+    dock_sq_release(&qp->sq); // rings: the send side is flushed
+    if (dock_peek32(&qp->rec->state) != DOCK_ERR)
+        return;
+    dock_quiesce(qp->dev, NULL); // who is placing a message has completed its receive when this returns
+    dock_rq_flush(qp);
+}
+
+void dock_cq_overrun(struct dock_cq *cq)
+{
+    struct dock_event e = {.kind = DOCK_EVENT_CQ_ERR, .user = cq->user, .object = cq};
+
+    if (cq->overrun_told)
+        return;
+    cq->overrun_told = true;
+    dock_error("CQ %u overrun: %u completions fit and none was polled in time; the CQ is unusable", cq->id,
+               cq->view.depth);
+    dock_event_raise(cq->dev, cq->events, &e, &cq->events_got);
+}

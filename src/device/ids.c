@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Queue ids: 20 bits, from the blocks that this device holds. An id that was given back is given again as late as
+// possible, so that a stale number finds nobody.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+static int add_block(struct dock_dev *dev, uint32_t block)
+{
+    void **objects = calloc(256, sizeof *objects);
+    uint64_t off;
+    int err;
+
+    if (!objects)
+        return -ENOMEM;
+    err = dock_arena_reserve(&dev->arena, 256 * sizeof(struct dock_qrec), 4096, &off);
+    if (err) {
+        free(objects);
+        return err;
+    }
+    dev->object[block] = objects;
+    dev->ids.blocks[dev->ids.count++] = block;
+    dock_publish64(&dev->port->block[block], off); // pairs with find_queue of the peers
+    return 0;
+}
+
+static int more(struct dock_dev *dev)
+{
+    uint32_t block = dock_who_slot(dev->waiter.me);
+    int err;
+
+    if (dev->ids.count == 0)
+        return add_block(dev, block);
+    err = dock_idtable_more(&dev->ids_table, dev->waiter.me, &block);
+    if (!err) {
+        err = add_block(dev, block);
+        if (err)
+            dock_idtable_less(&dev->ids_table, dev->waiter.me, block);
+    }
+    return err;
+}
+
+// The next free id behind the cursor; 0 if there is none (0 is in block 0, which nobody has).
+static uint32_t next_free(struct dock_dev *dev)
+{
+    struct dock_ids *ids = &dev->ids;
+    uint32_t all = ids->count * 256;
+
+    for (uint32_t i = 0; i < all; i++) {
+        uint32_t at = (ids->cursor + i) % all, block = ids->blocks[at / 256];
+        if (!dev->object[block][at % 256]) {
+            ids->cursor = at + 1;
+            return block << DOCK_BLOCK_SHIFT | at % 256;
+        }
+    }
+    return 0;
+}
+
+int dock_id_take(struct dock_dev *dev, void *object, uint32_t *id)
+{
+    struct dock_ids *ids = &dev->ids;
+    int err = 0;
+
+    pthread_mutex_lock(&ids->lock);
+    // A new block is taken while a quarter of the old ids is free: reuse stays far away.
+    if (ids->used * 4 >= ids->count * 256 * 3)
+        err = more(dev);
+    uint32_t found = err && ids->used == ids->count * 256 ? 0 : next_free(dev);
+    if (found) {
+        dev->object[found >> DOCK_BLOCK_SHIFT][found & 255] = object;
+        ids->used++;
+        *id = found;
+    }
+    pthread_mutex_unlock(&ids->lock);
+    return found ? 0 : err ? err : -ENOSPC;
+}
+
+void dock_id_give(struct dock_dev *dev, uint32_t id)
+{
+    pthread_mutex_lock(&dev->ids.lock);
+    dev->object[id >> DOCK_BLOCK_SHIFT][id & 255] = NULL;
+    dev->ids.used--;
+    pthread_mutex_unlock(&dev->ids.lock);
+}
+
+struct dock_qrec *dock_id_record(struct dock_dev *dev, uint32_t id)
+{
+    uint64_t off = dock_peek64(&dev->port->block[id >> DOCK_BLOCK_SHIFT]);
+    struct dock_qrec *records = dock_arena_at(&dev->arena, off);
+
+    return &records[id & 255];
+}
+
+void dock_ids_close(struct dock_dev *dev)
+{
+    for (uint32_t i = 0; i < dev->ids.count; i++)
+        free(dev->object[dev->ids.blocks[i]]);
+    dev->ids.count = 0;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Local keys, looked up on every access.
+#include "device/internal.h"
+
+static bool covers(const struct dock_lkey *l, const struct dock_xfer *x, uint64_t va, uint64_t len, uint32_t need)
+{
+    return l->pd == x->pd && (l->access & need) == need && va >= l->va && len <= l->len && va - l->va <= l->len - len;
+}
+
+// Raw producers leave the key unwritten: any region of the domain that covers the range will do.
+static const struct dock_lkey *by_range(struct dock_dev *dev, const struct dock_xfer *x,
+                                        const struct dock_sge_local *sge, uint32_t need)
+{
+    for (uint32_t tid = 1; tid <= dock_peek32(&dev->tid_high); tid++) {
+        const struct dock_lkey *l = &dev->lkeys[tid];
+        if (dock_acquire32(&l->key) && covers(l, x, sge->va, sge->len, need))
+            return l;
+    }
+    return NULL;
+}
+
+uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const struct dock_sge_local *sge,
+                       uint32_t skip, uint32_t need, struct dock_span *out)
+{
+    const struct dock_lkey *l;
+
+    if (__builtin_expect(x->keyed, 1)) {
+        uint32_t tid = sge->key >> 8;
+        l = tid < dev->nsegments ? &dev->lkeys[tid] : &dev->lkeys[0];
+        // pairs with dock_lkey_publish; entry 0 is never given a key
+        if (__builtin_expect(dock_acquire32(&l->key) != sge->key || !sge->key || !covers(l, x, sge->va, sge->len, need), 0))
+            return DOCK_ST_LOC_PROT;
+    } else {
+        l = by_range(dev, x, sge, need);
+        if (!l)
+            return DOCK_ST_LOC_PROT;
+    }
+    out->plain = l->addr + (sge->va - l->va) + skip;
+    out->at = l->at ? l->at + (sge->va - l->va) + skip : NULL;
+    return DOCK_OK;
+}

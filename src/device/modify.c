@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Changing a queue pair: attributes and states. All or nothing.
+#include <errno.h>
+
+#include "device/identity.h"
+#include "device/internal.h"
+#include "device/state.h"
+
+#define REACH_MS 2000
+
+bool dock_eid_is_local(struct dock_dev *dev, const uint8_t eid[16])
+{
+    const struct dock_identity *me = dock_identity();
+
+    (void)dev;
+    for (uint32_t i = 0; i < me->gids; i++)
+        if (!memcmp(me->gid[i].raw, eid, 16))
+            return true;
+    return false;
+}
+
+static void set_attributes(struct dock_qp *qp, const struct dock_qp_mod *m)
+{
+    struct dock_qrec *r = qp->rec;
+
+    if (m->mask & DOCK_MOD_ACCESS)
+        dock_set32(&r->access, m->access);
+    if (m->mask & DOCK_MOD_QKEY)
+        dock_set32(&r->qkey, m->qkey);
+    if (m->mask & DOCK_MOD_TIMEOUT)
+        qp->timeout_ns = m->timeout ? 4096ull << m->timeout : 0;
+    if (m->mask & DOCK_MOD_RETRY)
+        qp->retry = m->retry;
+    if (m->mask & DOCK_MOD_RNR_RETRY)
+        qp->rnr_retry = m->rnr_retry;
+    if (m->mask & DOCK_MOD_RNR_TIMER)
+        dock_set32(&r->rnr_timer, m->rnr_timer);
+    if (m->mask & DOCK_MOD_RD_ATOMIC)
+        qp->rd_atomic = m->rd_atomic;
+    if (m->mask & DOCK_MOD_DEST_RD_ATOMIC)
+        dock_set32(&r->rd_atomic, m->dest_rd_atomic);
+    if (m->mask & DOCK_MOD_SQD_EVENT)
+        qp->sqd_event = m->sqd_event;
+    if (m->mask & DOCK_MOD_DEST) {
+        memcpy(qp->eid, m->eid, 16);
+        qp->dest_qp = m->dest_qp & DOCK_ID_MASK;
+    }
+}
+
+// Where the peer is, and who may send to us. The token is held.
+static void connect_to_peer(struct dock_qp *qp)
+{
+    struct dock_dev *dev = qp->dev;
+    dock_who who = 0;
+
+    if (qp->attr.service != DOCK_RC && qp->attr.service != DOCK_UC)
+        return;
+    if (dock_eid_is_local(dev, qp->eid))
+        who = dock_idtable_owner(&dev->ids_table, qp->dest_qp >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+    qp->conn.fabric->disconnect(&qp->conn);
+    dock_conn_init(&qp->conn, qp, qp->dest_qp, who);
+    dock_set32(&qp->rec->peer_id, qp->dest_qp);
+    dock_set32(&qp->rec->peer_who, who);
+    if (who && dock_peers_wait(dev, who, REACH_MS) == 0)
+        qp->conn.fabric->connect(&qp->conn);
+    else
+        dock_info("queue %u: nobody on this host has queue %u yet", qp->number, qp->dest_qp);
+}
+
+static void forget_requests(struct dock_qp *qp)
+{
+    dock_quiesce(qp->dev, &qp->sq);
+    qp->conn.fabric->disconnect(&qp->conn);
+    dock_ud_forget(qp);
+    dock_sq_clear(&qp->sq);
+    dock_cq_forget(qp->send_cq, qp);
+    dock_cq_forget(qp->recv_cq, qp);
+    if (qp->rq->shared)
+        dock_rq_forget_claims(qp);
+    else
+        dock_rq_clear(qp->rq);
+    dock_set32(&qp->rec->attention, 0);
+    dock_set32(&qp->last_wqe_told, 0);
+    qp->comm_told = false;
+}
+
+static void drained(struct dock_qp *qp)
+{
+    struct dock_event e = {.kind = DOCK_EVENT_SQ_DRAINED, .user = qp->attr.user, .object = qp};
+
+    if (qp->sqd_event)
+        dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
+}
+
+// The token is held: no request of this queue is being executed.
+static void enter(struct dock_qp *qp, enum dock_state to)
+{
+    if (to == DOCK_RTR)
+        connect_to_peer(qp);
+    dock_publish32(&qp->rec->state, to); // pairs with answers() of the peers
+    dock_probe(DOCK_AT_STATE, qp->number, to);
+    if (to == DOCK_RESET)
+        forget_requests(qp);
+    if (to == DOCK_SQD)
+        drained(qp);
+    dock_debug("queue %u: %s", qp->number, dock_state_name(to));
+}
+
+// SQD begins when what was started is finished.
+static void finish_started(struct dock_sq *sq)
+{
+    struct timespec nap = {.tv_nsec = 50000};
+
+    while (sq->flight && sq->retired != sq->seq) {
+        dock_sq_reap(sq);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+    }
+}
+
+static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
+{
+    enum dock_state from = dock_qp_state(qp);
+
+    if (!dock_state_may(from, m->state, qp->attr.service))
+        return dock_refuse(-EINVAL, "queue %u cannot go from %s to %s", qp->number, dock_state_name(from),
+                           dock_state_name(m->state));
+    if (m->state == DOCK_ERR) {
+        set_attributes(qp, m);
+        dock_qp_error(qp);
+        return 0;
+    }
+    dock_spin_lock(&qp->sq.post.lock);
+    dock_sq_hold(&qp->sq);
+    if (m->state == DOCK_RESET || m->state == DOCK_SQD)
+        finish_started(&qp->sq);
+    set_attributes(qp, m);
+    enter(qp, m->state);
+    dock_spin_unlock(&qp->sq.post.lock);
+    dock_sq_release(&qp->sq);
+    return 0;
+}
+
+int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *m)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&qp->modify);
+    if (m->mask & DOCK_MOD_STATE)
+        err = change_state(qp, m);
+    else
+        set_attributes(qp, m);
+    pthread_mutex_unlock(&qp->modify);
+    return err;
+}

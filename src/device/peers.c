@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+// Other devices of the host: reached at first use, kept while anybody needs them, watched for their death.
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+
+enum reach { COMING, HERE, LOST };
+
+struct dock_peer_slot {
+    struct dock_peer peer;
+    struct dock_view view;
+    enum reach reach;
+    int sock;
+    uint64_t since_ns;
+    uint32_t tag; // in the epoll set
+    struct dock_peer_slot *next;
+};
+
+static struct dock_peer_slot *find(struct dock_dev *dev, dock_who who)
+{
+    for (struct dock_peer_slot *s = dev->peers; s; s = s->next)
+        if (s->peer.who == who && s->reach != LOST)
+            return s;
+    return NULL;
+}
+
+static int watch(struct dock_dev *dev, struct dock_peer_slot *s, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.u32 = s->tag};
+
+    return epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+static void unlink_slot(struct dock_dev *dev, struct dock_peer_slot *s)
+{
+    struct dock_peer_slot **at = &dev->peers;
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+}
+
+static void free_slot(struct dock_peer_slot *s)
+{
+    if (s->sock >= 0)
+        close(s->sock);
+    if (s->reach != COMING && !s->peer.self) {
+        dock_view_close(&s->view);
+        close(s->peer.bell_fd);
+        if (s->peer.pidfd >= 0)
+            close(s->peer.pidfd);
+    }
+    free(s);
+}
+
+static int begin(struct dock_dev *dev, dock_who who)
+{
+    struct dock_peer_slot *s = calloc(1, sizeof *s);
+    int err;
+
+    if (!s)
+        return -ENOMEM;
+    s->sock = -1;
+    s->peer.who = who;
+    s->since_ns = dock_now_ns();
+    s->tag = ++dev->peer_tag;
+    err = dock_gift_begin(&dev->dir, who, &s->sock);
+    if (!err)
+        err = watch(dev, s, s->sock);
+    if (err) {
+        free_slot(s);
+        return -EHOSTUNREACH;
+    }
+    s->next = dev->peers;
+    dev->peers = s;
+    return -EAGAIN;
+}
+
+static bool port_stands(struct dock_peer_slot *s)
+{
+    struct dock_port *port = dock_view_at(&s->view, 0, sizeof *port);
+
+    if (!port || dock_acquire64(&port->magic) != DOCK_PORT_MAGIC || port->version != DOCK_PORT_VERSION ||
+        port->who != s->peer.who)
+        return false;
+    s->peer.port = port;
+    return true;
+}
+
+// The gift is there: from now on the peer need not run.
+static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
+{
+    struct dock_gift gift;
+    int err = dock_gift_take(s->sock, s->peer.who, &gift);
+
+    if (err == -EAGAIN)
+        return;
+    s->sock = -1; // taken or not, it is closed
+    if (!err && dock_view_open(&s->view, gift.arena_fd, gift.shift) == 0) {
+        s->peer.view = &s->view;
+        s->peer.bell_fd = gift.bell_fd;
+        s->peer.pidfd = gift.pidfd;
+        s->peer.pid = gift.pid;
+        if (port_stands(s)) {
+            s->reach = HERE;
+            if (gift.pidfd >= 0)
+                watch(dev, s, gift.pidfd);
+            return;
+        }
+        s->reach = LOST;
+        dock_error("device %#x handed out an arena that is not one of ours", s->peer.who);
+    }
+    unlink_slot(dev, s);
+    free_slot(s);
+}
+
+static void bury(struct dock_dev *dev, struct dock_peer_slot *s)
+{
+    dock_who who = s->peer.who;
+
+    dock_info("device %#x (pid %d) is dead", who, (int)s->peer.pid);
+    dock_set32(&s->peer.dead, 1); // a late reader fails at its next request
+    if (s->peer.pidfd >= 0)
+        epoll_ctl(dev->epoll_fd, EPOLL_CTL_DEL, s->peer.pidfd, NULL);
+    s->reach = LOST;
+    if (s->peer.refs == 0) {
+        unlink_slot(dev, s);
+        free_slot(s);
+    }
+}
+
+void dock_peers_ready(struct dock_dev *dev, uint32_t tag)
+{
+    dock_who dead = 0;
+    struct dock_peer_slot *s;
+
+    pthread_mutex_lock(&dev->peer_lock);
+    for (s = dev->peers; s && s->tag != tag; s = s->next)
+        ;
+    if (s && s->reach == COMING) {
+        arrive(dev, s);
+    } else if (s && s->reach == HERE && dock_pidfd_dead(s->peer.pidfd)) {
+        dead = s->peer.who;
+        bury(dev, s);
+    }
+    pthread_mutex_unlock(&dev->peer_lock);
+    if (dead)
+        dock_repair(dev, dead);
+}
+
+// Where pidfds do not pass, or an eviction has declared a peer dead: ask now and then.
+void dock_peers_check(struct dock_dev *dev)
+{
+    dock_who dead = 0;
+
+    pthread_mutex_lock(&dev->peer_lock);
+    for (struct dock_peer_slot *s = dev->peers, *next; s; s = next) {
+        next = s->next;
+        bool stale = s->reach == COMING && dock_now_ns() - s->since_ns > 5000000000u;
+        if (stale) {
+            unlink_slot(dev, s);
+            free_slot(s);
+        } else if (s->reach == HERE && !s->peer.self && !dead &&
+                   (dock_idtable_evicted(&dev->ids_table, s->peer.who) ||
+                    (s->peer.pidfd < 0 && dock_idtable_life(&dev->ids_table, s->peer.who) == DOCK_LIFE_DEAD))) {
+            dead = s->peer.who;
+            bury(dev, s);
+        }
+    }
+    pthread_mutex_unlock(&dev->peer_lock);
+    if (dead)
+        dock_repair(dev, dead);
+}
+
+int dock_up_peer(struct dock_dev *dev, dock_who who, struct dock_peer **out)
+{
+    int err = 0;
+
+    if (who == 0)
+        return -EHOSTUNREACH;
+    pthread_mutex_lock(&dev->peer_lock);
+    struct dock_peer_slot *s = find(dev, who);
+    if (!s)
+        err = begin(dev, who);
+    else if (s->reach == COMING)
+        err = -EAGAIN;
+    else
+        s->peer.refs++;
+    if (!err)
+        *out = &s->peer;
+    pthread_mutex_unlock(&dev->peer_lock);
+    return err;
+}
+
+void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer)
+{
+    pthread_mutex_lock(&dev->peer_lock);
+    for (struct dock_peer_slot *s = dev->peers; s; s = s->next) {
+        if (&s->peer != peer)
+            continue;
+        if (--peer->refs == 0 && s->reach == LOST) {
+            unlink_slot(dev, s);
+            free_slot(s);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&dev->peer_lock);
+}
+
+int dock_peers_wait(struct dock_dev *dev, dock_who who, unsigned ms)
+{
+    struct timespec nap = {.tv_nsec = 50000};
+    uint64_t until = dock_now_ns() + ms * 1000000ull;
+    struct dock_peer *peer;
+    int err;
+
+    while ((err = dock_up_peer(dev, who, &peer)) == -EAGAIN && dock_now_ns() < until) {
+        if (dev->engine_runs)
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        else
+            dock_engine_step(dev);
+    }
+    if (!err)
+        dock_up_peer_put(dev, peer);
+    return err;
+}
+
+int dock_peers_open(struct dock_dev *dev)
+{
+    struct dock_peer_slot *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return -ENOMEM;
+    s->peer = (struct dock_peer){.who = dev->waiter.me, .self = true, .pid = getpid(), .view = &dev->arena.view,
+                                 .port = dev->port, .bell_fd = dev->bell_fd, .pidfd = -1, .refs = 1};
+    s->sock = -1;
+    s->reach = HERE;
+    dev->peers = dev->self = s;
+    return 0;
+}
+
+struct dock_peer *dock_peer_self(struct dock_dev *dev)
+{
+    return &dev->self->peer;
+}
+
+void dock_peers_close(struct dock_dev *dev)
+{
+    while (dev->peers) {
+        struct dock_peer_slot *s = dev->peers;
+        dev->peers = s->next;
+        free_slot(s);
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// From a CQE to a completion, and the slots that it covers to their poster. What the ring says is bounded before
+// it is used: it stands in memory that peers can write.
+#include <errno.h>
+
+#include "device/internal.h"
+
+void dock_cq_begin(struct dock_cq *cq)
+{
+    if (!cq->lock_free)
+        dock_spin_lock(&cq->lock);
+}
+
+void dock_cq_end(struct dock_cq *cq)
+{
+    uint32_t polled = cq->ci - dock_peek32(&cq->rec->ci);
+
+    if (polled) {
+        dock_count64(&cq->rec->polled, polled);
+        dock_publish32(&cq->rec->ci, cq->ci); // pairs with has_room in ring/cqring.c
+    }
+    if (!cq->lock_free)
+        dock_spin_unlock(&cq->lock);
+}
+
+static int corrupt(struct dock_qp *qp, const char *what)
+{
+    dock_error("queue %u: a completion does not fit what is outstanding (%s): the queue is in error", qp->number, what);
+    atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_LOCAL, memory_order_release); // pairs with attend()
+    dock_publish32(&qp->dev->port->attention, 1);
+    dock_up_bell(dock_peer_self(qp->dev));
+    return -EBADMSG;
+}
+
+// A send completion covers all WRs of its queue up to its own.
+static int take_send(struct dock_qp *qp, const struct dock_cqe *e, struct dock_wc *wc)
+{
+    struct dock_sq_post *sq = &qp->sq.post;
+    uint64_t freed = dock_peek64(&sq->freed); // only pollers of this CQ write it, and we hold its lock
+    uint32_t blocks = (uint32_t)freed, wrs = (uint32_t)(freed >> 32);
+    uint32_t last = blocks + (((e->idx_local & 0xffff) - blocks) & sq->mask);
+
+    if (dock_acquire32(sq->doorbell) - blocks <= last - blocks)
+        return corrupt(qp, "a block that is not posted");
+    if (e->seq - wrs >= sq->depth)
+        return corrupt(qp, "a WR that is not posted");
+    wc->id = sq->wrid[last & sq->mask];
+    dock_publish64(&sq->freed, (uint64_t)(e->seq + 1) << 32 | (last + 1)); // pairs with has_room in post.c
+    dock_probe(DOCK_AT_FREE, qp->number, last + 1);
+    return 0;
+}
+
+static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0, struct dock_qp *qp)
+{
+    wc->status = dw0 >> 24 << 8 | (dw0 >> 16 & 0xff);
+    wc->vendor_err = wc->status;
+    wc->recv = dw0 & DOCK_CQE_RECV;
+    wc->op = (uint8_t)(wc->recv ? dw0 >> 4 & 7 : dw0 >> 8);
+    wc->grh = (e->local_remote & DOCK_CQE_GRH) != 0;
+    wc->solicited = (e->local_remote & DOCK_CQE_SOLICITED) != 0;
+    wc->bytes = e->bytes;
+    wc->imm = (uint64_t)e->data[1] << 32 | e->data[0];
+    wc->qp_num = qp->number;
+    wc->src_qp = e->local_remote >> 4 & DOCK_ID_MASK;
+    wc->stamp_ns = (uint64_t)e->stamp[1] << 32 | e->stamp[0];
+    wc->qp = qp;
+}
+
+// One entry. 1: *wc filled; 0: passed over.
+static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, struct dock_wc *wc)
+{
+    uint32_t local = e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
+    struct dock_qp *qp = dock_id_pair(cq->dev, local);
+
+    if (dw0 & DOCK_CQE_SKIP)
+        return 0;
+    if (!qp || (dw0 & DOCK_CQE_RECV ? qp->recv_cq : qp->send_cq) != cq) {
+        dock_error("CQ %u: a completion of queue %u, which does not complete here: dropped", cq->id, local);
+        return 0;
+    }
+    fill(wc, e, dw0, qp);
+    if (!wc->recv)
+        return take_send(qp, e, wc) == 0;
+    if (dock_rq_return(qp->rq, e->idx_local & 0xffff, &wc->id) == 0)
+        return 1;
+    corrupt(qp, "a receive that is not posted");
+    return 0;
+}
+
+int dock_cq_next(struct dock_cq *cq, struct dock_wc *wc)
+{
+    bool helped = false;
+
+    for (;;) {
+        uint32_t dw0;
+        const struct dock_cqe *e = dock_cq_look(&cq->view, cq->ci, &dw0);
+        if (__builtin_expect(!e, 0)) {
+            if (dock_peek32(&cq->rec->overrun))
+                return -EOVERFLOW;
+            if (helped || !dock_ready_run(cq->dev, DOCK_BY_POLLER))
+                return 0;
+            helped = true; // nothing to poll: one budget of waiting work, and one more look
+            continue;
+        }
+        int got = take(cq, e, dw0, wc);
+        cq->ci++;
+        if (__builtin_expect(got, 1)) {
+            dock_probe(DOCK_AT_POLL, cq->id, cq->ci - 1);
+            return 1;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// From a WR to a WQE in the ring, and the doorbell.
+#include "device/internal.h"
+
+struct dock_sq_post *dock_qp_sq(struct dock_qp *qp)
+{
+    return &qp->sq.post;
+}
+
+void dock_spin_wait(dock_a32 *lock)
+{
+    for (unsigned spins = 0;; spins++) {
+        uint32_t free = 0;
+        if (dock_peek32(lock) == 0 && dock_claim32(lock, &free, 1))
+            return;
+        if (spins % 128 == 127)
+            sched_yield();
+        dock_relax();
+    }
+}
+
+// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (free_slots in poll.c).
+static inline bool has_room(const struct dock_sq_post *sq, const struct dock_post *p, unsigned blocks)
+{
+    uint64_t freed = dock_acquire64(&sq->freed);
+
+    return p->posted - (uint32_t)(freed >> 32) < sq->depth && p->pi + blocks - (uint32_t)freed <= sq->mask + 1;
+}
+
+static inline void put_sges(char *at, const struct dock_wr *wr)
+{
+    for (unsigned i = 0; i < wr->nsge; i++) {
+        struct dock_wqe_sge s = {.len = wr->sge[i].len, .key = wr->sge[i].key, .va = wr->sge[i].addr};
+        memcpy(at + i * sizeof s, &s, sizeof s);
+    }
+}
+
+static inline void put_inline(char *at, const struct dock_wr *wr)
+{
+    for (unsigned i = 0; i < wr->nsge; i++) {
+        if (wr->sge[i].len)
+            memcpy(at, (const void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].len);
+        at += wr->sge[i].len;
+    }
+}
+
+static inline void put_control(struct dock_wqe *w, const struct dock_wr *wr, uint32_t flags)
+{
+    w->flags = flags;
+    w->op = (uint32_t)wr->op << 8 | (flags & DOCK_F_INLINE ? wr->inline_len << 22 : 0);
+    w->tp_sge = flags & DOCK_F_INLINE ? 0 : (uint32_t)wr->nsge << 24;
+    w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
+    w->token = wr->rkey;
+    w->udf = 0;
+    w->address = wr->raddr;
+}
+
+// What an opcode has beside control and data, at its public place.
+static inline void put_special(char *b, const struct dock_wr *wr)
+{
+    struct dock_wqe *w = (struct dock_wqe *)b;
+    uint64_t two[2];
+
+    switch (wr->op) {
+    case DOCK_OP_SEND:
+    case DOCK_OP_SEND_IMM:
+    case DOCK_OP_SEND_INV:
+        w->remote = wr->remote;
+        w->address = wr->op == DOCK_OP_SEND_INV ? (uint64_t)wr->rkey << 32 | wr->rkey >> 8 : wr->imm;
+        break;
+    case DOCK_OP_WRITE_IMM:
+        two[0] = wr->imm;
+        two[1] = 0;
+        memcpy(b + 48, two, 16);
+        break;
+    case DOCK_OP_WRITE_NOTIFY:
+        two[0] = (uint64_t)wr->notify_key << 32 | wr->notify_key >> 8;
+        two[1] = wr->notify_addr;
+        memcpy(b + 48, two, 16);
+        two[0] = wr->notify_value;
+        two[1] = 0;
+        memcpy(b + 64, two, 16);
+        break;
+    case DOCK_OP_CAS:
+        two[0] = wr->operand;
+        two[1] = wr->compare;
+        memcpy(b + 64, two, 16);
+        break;
+    case DOCK_OP_BIND:
+        two[0] = wr->compare << 32 | wr->remote; // rights, region's key
+        two[1] = wr->raddr;
+        memcpy(b + 48, two, 16);
+        two[0] = wr->operand; // length
+        two[1] = wr->imm;     // the new key
+        memcpy(b + 64, two, 16);
+        break;
+    default:
+        memcpy(b + 64 * (dock_op_is_atomic(wr->op) != 0), dock_op_is_atomic(wr->op) ? (const void *)&wr->operand : b,
+               dock_op_is_atomic(wr->op) ? 8 : 0);
+    }
+}
+
+// A WQE that wraps at the end of the ring is built aside and laid down block by block.
+static void lay_down(struct dock_sq_post *sq, uint32_t pi, const char *wqe, unsigned blocks)
+{
+    for (unsigned i = 0; i < blocks; i++)
+        memcpy(sq->ring + (uint64_t)((pi + i) & sq->mask) * DOCK_BLOCK, wqe + i * DOCK_BLOCK, DOCK_BLOCK);
+}
+
+static void encode(char *b, const struct dock_wr *wr, uint32_t flags)
+{
+    put_control((struct dock_wqe *)b, wr, flags);
+    if (__builtin_expect(wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ, 0))
+        put_special(b, wr);
+    if (__builtin_expect(wr->eid != NULL, 0))
+        for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
+            ((struct dock_wqe *)b)->eid[i] = wr->eid[15 - i];
+    if (flags & DOCK_F_INLINE)
+        put_inline(b + dock_wqe_data_at(wr->op), wr);
+    else if (wr->op != DOCK_OP_BIND)
+        put_sges(b + dock_wqe_data_at(wr->op), wr);
+}
+
+int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
+{
+    struct dock_sq_post *sq = p->sq;
+    uint32_t flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
+    unsigned blocks = dock_wqe_blocks_of(wr->op, flags & DOCK_F_INLINE, wr->inline_len, wr->nsge);
+
+    if (__builtin_expect(wr->nsge > sq->sge_max, 0))
+        return dock_refuse(-EINVAL, "send WR with %u SGEs on a queue made for %u", wr->nsge, sq->sge_max);
+    if (__builtin_expect((flags & DOCK_F_INLINE) && wr->inline_len > sq->inline_max, 0))
+        return dock_refuse(-EINVAL, "%u bytes inline on a queue made for %u", wr->inline_len, sq->inline_max);
+    if (__builtin_expect(blocks > DOCK_WQE_BLOCKS, 0))
+        return dock_refuse(-EINVAL, "a WR that needs %u blocks, a WQE has %u", blocks, DOCK_WQE_BLOCKS);
+    if (__builtin_expect(!has_room(sq, p, blocks), 0))
+        return dock_refuse(-ENOMEM, "send queue %u full: %u WRs posted that no polled completion covers",
+                           dock_qp_number(p->qp), p->posted - (uint32_t)(dock_peek64(&sq->freed) >> 32));
+
+    uint32_t at = p->pi & sq->mask;
+    flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
+    if (__builtin_expect(at + blocks <= sq->mask + 1, 1)) {
+        encode(sq->ring + (uint64_t)at * DOCK_BLOCK, wr, flags);
+    } else {
+        char aside[DOCK_WQE_BYTES];
+        encode(aside, wr, flags);
+        lay_down(sq, p->pi, aside, blocks);
+    }
+    for (unsigned i = 0; i < blocks; i++)
+        sq->wrid[(p->pi + i) & sq->mask] = wr->id;
+    p->pi += blocks;
+    p->posted++;
+    dock_probe(DOCK_AT_POST, dock_qp_number(p->qp), p->posted - 1);
+    return 0;
+}
+
+void dock_post_end(struct dock_post *p)
+{
+    struct dock_sq_post *sq = p->sq;
+    bool any = p->pi != sq->pi;
+
+    if (any) {
+        dock_count64(&p->qp->rec->posted, p->posted - sq->posted);
+        sq->pi = p->pi;
+        sq->posted = p->posted;
+        dock_publish32(sq->doorbell, p->pi); // the WQEs before the doorbell; pairs with the acquire in run.c
+        dock_probe(DOCK_AT_PUBLISH, p->qp->number, p->pi);
+    }
+    if (!sq->lock_free)
+        dock_spin_unlock(&sq->lock);
+    if (any)
+        dock_sq_ring(&p->qp->sq, DOCK_BY_POSTER);
+}

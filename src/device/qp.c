@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+// Queue pairs: creation and destruction. Changes of state are in modify.c.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+static uint32_t power_of_two(uint32_t n)
+{
+    return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+// Blocks that the largest WR of this queue takes: WRITE with immediate has the longest control part of those
+// that carry all the SGEs; an atomic takes two.
+static uint32_t blocks_per_wr(const struct dock_qp_attr *a)
+{
+    unsigned sges = dock_wqe_blocks_of(DOCK_OP_WRITE_IMM, 0, 0, a->max_send_sge);
+    unsigned bytes = dock_wqe_blocks_of(DOCK_OP_WRITE_IMM, 1, a->max_inline, 0);
+    unsigned most = sges > bytes ? sges : bytes;
+
+    return most < 2 ? 2 : most;
+}
+
+static uint64_t ring_bytes(uint32_t blocks)
+{
+    return (uint64_t)blocks * DOCK_BLOCK;
+}
+
+static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
+{
+    const struct dock_limits *l = &dev->limits;
+
+    if (a->max_send_wr > (a->raw ? DOCK_RING_BLOCKS_MAX : l->max_qp_wr) || a->max_recv_wr > l->max_qp_wr ||
+        a->max_send_sge > l->max_sge || a->max_recv_sge > l->max_sge || a->max_inline > l->max_inline)
+        return dock_refuse(-EINVAL,
+                           "queue pair of %u/%u WRs, %u/%u SGEs, %u bytes inline: more than the device has",
+                           a->max_send_wr, a->max_recv_wr, a->max_send_sge, a->max_recv_sge, a->max_inline);
+    if (!a->send_cq || !a->recv_cq)
+        return dock_refuse(-EINVAL, "a queue pair needs two completion queues");
+    if (a->srq && a->srq->dev != dev)
+        return dock_refuse(-EINVAL, "the shared receive queue is of another device");
+    return 0;
+}
+
+void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, dock_who who)
+{
+    struct dock_dev *dev = qp->dev;
+
+    memset(c, 0, sizeof *c);
+    c->dest_qp = dest_qp;
+    c->source_qp = qp->number;
+    c->dest_who = who;
+    c->service = (uint8_t)qp->attr.service;
+    c->dev = dev;
+    c->waiter = &dev->waiter;
+    c->fabric = dev->fabric ? dev->fabric : who == dev->waiter.me ? &dock_fabric_self : &dock_fabric_host;
+}
+
+static int make_send_ring(struct dock_qp *qp)
+{
+    struct dock_dev *dev = qp->dev;
+    struct dock_sq *sq = &qp->sq;
+    uint32_t depth = qp->attr.max_send_wr, start = dev->start_index;
+    uint32_t blocks = power_of_two(qp->attr.raw ? depth : depth * blocks_per_wr(&qp->attr));
+    int err = dock_arena_alloc(&dev->arena, ring_bytes(blocks), 64, &qp->ring_off);
+
+    if (err)
+        return err;
+    qp->ring_size = ring_bytes(blocks);
+    sq->post.wrid = calloc(blocks, sizeof *sq->post.wrid);
+    if (!sq->post.wrid)
+        return -ENOMEM;
+    sq->post.ring = dock_arena_at(&dev->arena, qp->ring_off);
+    sq->post.doorbell = &qp->rec->doorbell;
+    sq->post.pi = sq->post.posted = start;
+    sq->post.mask = blocks - 1;
+    sq->post.depth = depth;
+    sq->post.always = qp->attr.signal_all ? DOCK_F_COMPLETE : 0;
+    sq->post.inline_max = qp->attr.max_inline;
+    sq->post.sge_max = (uint8_t)qp->attr.max_send_sge;
+    sq->post.lock_free = qp->attr.lock_free;
+    return 0;
+}
+
+// A late fabric has many WRs in flight; each needs a place to wait for its turn.
+static int make_flights(struct dock_sq *sq)
+{
+    const struct dock_fabric *fabric = sq->qp->dev->fabric;
+
+    if (!fabric || !fabric->late)
+        return 0;
+    sq->flights = power_of_two(sq->post.depth ? sq->post.depth : 1);
+    sq->flight = calloc(sq->flights, sizeof *sq->flight);
+    return sq->flight ? 0 : -ENOMEM;
+}
+
+static void init_sq(struct dock_qp *qp)
+{
+    struct dock_sq *sq = &qp->sq;
+
+    sq->qp = qp;
+    sq->rec = qp->rec;
+    sq->conn = qp->attr.service == DOCK_RC || qp->attr.service == DOCK_UC ? &qp->conn : NULL;
+    sq->x.service = (uint8_t)qp->attr.service;
+    sq->x.keyed = !qp->attr.raw;
+    sq->x.pd = qp->attr.pd;
+    dock_set32(sq->post.doorbell, sq->post.pi);
+    qp->raw_seen = sq->post.pi;
+    dock_sq_clear(sq);
+}
+
+static void publish_record(struct dock_qp *qp)
+{
+    struct dock_qrec *r = qp->rec;
+
+    r->kind_service = DOCK_QUEUE_PAIR << 8 | qp->attr.service;
+    r->id = qp->number;
+    r->pd = qp->attr.pd;
+    r->rq = qp->rq->rec_off;
+    r->cq = qp->recv_cq->rec_off;
+    r->sum = dock_qrec_sum(r);
+    r->sq = qp->ring_off;
+    r->sq_blocks = qp->sq.post.mask + 1;
+    r->sq_depth = qp->sq.post.depth;
+    dock_set32(&r->access, 0);
+    dock_set32(&r->peer_id, 0);
+    dock_set32(&r->peer_who, 0);
+    dock_set32(&r->attention, 0);
+    dock_set32(&r->first_cause, 0);
+    for (dock_a64 *w = &r->posted; w <= &r->polled; w++)
+        dock_set64(w, 0);
+    for (dock_a64 *w = &r->executed; w <= &r->by_engine; w++)
+        dock_set64(w, 0);
+    dock_set64(&r->messages_in, 0);
+    dock_set64(&r->bytes_in, 0);
+    dock_publish32(&r->serial, dock_peek32(&r->serial) + 1);
+    dock_publish32(&r->state, DOCK_RESET); // pairs with answers() of the peers
+}
+
+static void enlist(struct dock_dev *dev, struct dock_qp *qp)
+{
+    pthread_mutex_lock(&dev->lock);
+    qp->next = dev->qps;
+    if (qp->next)
+        qp->next->prev = qp;
+    dev->qps = qp;
+    pthread_mutex_unlock(&dev->lock);
+    atomic_fetch_add_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
+    if (qp->attr.raw) {
+        atomic_fetch_add_explicit(&dev->raw_queues, 1, memory_order_relaxed);
+        dock_up_bell(dock_peer_self(dev)); // the engine begins to watch doorbells
+    }
+}
+
+static void delist(struct dock_dev *dev, struct dock_qp *qp)
+{
+    pthread_mutex_lock(&dev->lock);
+    if (qp->prev)
+        qp->prev->next = qp->next;
+    else
+        dev->qps = qp->next;
+    if (qp->next)
+        qp->next->prev = qp->prev;
+    pthread_mutex_unlock(&dev->lock);
+    atomic_fetch_sub_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
+    if (qp->attr.raw)
+        atomic_fetch_sub_explicit(&dev->raw_queues, 1, memory_order_relaxed);
+}
+
+static void free_parts(struct dock_qp *qp)
+{
+    if (qp->rq && !qp->rq->shared)
+        dock_rq_destroy(qp->rq);
+    if (qp->ring_size)
+        dock_arena_free(&qp->dev->arena, qp->ring_off, qp->ring_size);
+    free(qp->sq.post.wrid);
+    free(qp->sq.flight);
+    pthread_mutex_destroy(&qp->modify);
+    free(qp);
+}
+
+static int make_receive_queue(struct dock_qp *qp)
+{
+    const struct dock_qp_attr *a = &qp->attr;
+    int err;
+
+    if (a->srq) {
+        qp->rq = a->srq;
+        return 0;
+    }
+    err = dock_rq_create(qp->dev, a->max_recv_wr, a->max_recv_sge ? a->max_recv_sge : 1, a->pd, qp->number, &qp->rq);
+    if (!err) {
+        qp->rq->owner = qp;
+        qp->rq->lock_free = a->lock_free;
+        qp->rq->sge_max = a->max_recv_sge;
+    }
+    return err;
+}
+
+static int make(struct dock_dev *dev, const struct dock_qp_attr *attr, struct dock_qp **out)
+{
+    struct dock_qp *qp = aligned_alloc(64, (sizeof *qp + 63) & ~63ul);
+    int err;
+
+    if (!qp)
+        return -ENOMEM;
+    memset(qp, 0, sizeof *qp);
+    qp->dev = dev;
+    qp->attr = *attr;
+    qp->send_cq = attr->send_cq;
+    qp->recv_cq = attr->recv_cq;
+    qp->rd_atomic = 1;
+    pthread_mutex_init(&qp->modify, NULL);
+    err = dock_id_take(dev, qp, &qp->number);
+    if (err)
+        goto no_id;
+    qp->rec = dock_id_record(dev, qp->number);
+    err = make_receive_queue(qp);
+    if (!err)
+        err = make_send_ring(qp);
+    qp->sq.qp = qp;
+    if (!err)
+        err = make_flights(&qp->sq);
+    if (err)
+        goto no_parts;
+    dock_conn_init(&qp->conn, qp, 0, 0);
+    init_sq(qp);
+    *out = qp;
+    return 0;
+no_parts:
+    dock_id_give(dev, qp->number);
+no_id:
+    free_parts(qp);
+    return err;
+}
+
+static void use(struct dock_qp *qp, int by)
+{
+    // release on the way down pairs with the acquire in the destroyers
+    atomic_fetch_add_explicit(&qp->send_cq->users, (uint32_t)by, memory_order_release);
+    atomic_fetch_add_explicit(&qp->recv_cq->users, (uint32_t)by, memory_order_release);
+    if (qp->attr.srq)
+        atomic_fetch_add_explicit(&qp->attr.srq->users, (uint32_t)by, memory_order_release);
+}
+
+int dock_qp_create(struct dock_dev *dev, const struct dock_qp_attr *attr, struct dock_qp **out)
+{
+    struct dock_qp *qp;
+    int err = check(dev, attr);
+
+    if (err)
+        return err;
+    err = dock_pd_use(dev, attr->pd);
+    if (err)
+        return err;
+    err = dock_count_up(dev, &dev->n_qp, dev->limits.max_qp, "queue pairs");
+    if (err)
+        goto no_count;
+    err = make(dev, attr, &qp);
+    if (err)
+        goto no_qp;
+    use(qp, 1);
+    publish_record(qp);
+    enlist(dev, qp);
+    *out = qp;
+    return 0;
+no_qp:
+    dock_count_down(dev, &dev->n_qp);
+no_count:
+    dock_pd_drop(dev, attr->pd);
+    return err;
+}
+
+// The engine or a helping poller may still have the queue in hand.
+static void wait_unpinned(struct dock_qp *qp)
+{
+    while (dock_acquire32(&qp->pins)) // pairs with the drops in lists.c and attend.c
+        sched_yield();
+}
+
+// A late fabric owes us what it started.
+static void wait_landed(struct dock_sq *sq)
+{
+    struct timespec nap = {.tv_nsec = 50000};
+
+    while (sq->flight && sq->retired != sq->seq) {
+        dock_sq_reap(sq);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+    }
+}
+
+int dock_qp_destroy(struct dock_qp *qp)
+{
+    struct dock_dev *dev = qp->dev;
+
+    delist(dev, qp);
+    dock_sq_hold(&qp->sq);
+    dock_publish32(&qp->rec->state, DOCK_GONE); // pairs with answers() of the peers
+    dock_probe(DOCK_AT_STATE, qp->number, DOCK_GONE);
+    wait_landed(&qp->sq);
+    dock_quiesce(dev, &qp->sq);
+    dock_sq_release(&qp->sq);
+    dock_lists_remove(dev, &qp->sq);
+    wait_unpinned(qp);
+    dock_lists_remove(dev, &qp->sq);
+    qp->conn.fabric->disconnect(&qp->conn);
+    dock_ud_forget(qp);
+    dock_cq_forget(qp->send_cq, qp);
+    dock_cq_forget(qp->recv_cq, qp);
+    if (qp->rq->shared)
+        dock_rq_forget_claims(qp);
+    dock_events_forget(qp->events, qp, &qp->events_got);
+    dock_id_give(dev, qp->number);
+    use(qp, -1);
+    dock_count_down(dev, &dev->n_qp);
+    dock_pd_drop(dev, qp->attr.pd);
+    free_parts(qp);
+    return 0;
+}
+
+uint32_t dock_qp_number(const struct dock_qp *qp)
+{
+    return qp->number;
+}
+
+enum dock_state dock_qp_state(const struct dock_qp *qp)
+{
+    return (enum dock_state)dock_acquire32(&qp->rec->state);
+}
+
+void *dock_qp_user(const struct dock_qp *qp)
+{
+    return qp->attr.user;
+}
+
+struct dock_dev *dock_qp_dev(const struct dock_qp *qp)
+{
+    return qp->dev;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Waiting for those who work in our memory: an epoch. The caller has made something invalid; after the heavy
+// fence whoever shows an odd word began before or will see the invalidation, so it is enough that every odd
+// word moves once.
+#include <sched.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+
+// A peer that was stopped in the middle of its work is endured for a while, then declared dead.
+static bool given_up(struct dock_dev *dev, const struct dock_hazard *h, uint64_t since)
+{
+    dock_who who = (dock_who)(dock_peek64(&h->owner) >> 32);
+
+    if (who == 0)
+        return true;
+    if (who == dev->waiter.me || dock_now_ns() - since < 1000000)
+        return false;
+    if (dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD)
+        return true;
+    if (dock_now_ns() - since < dev->waiter.stopped_limit_ns)
+        return false;
+    dock_warn("device %#x has been stopped in the middle of a request for too long: declared dead", who);
+    dock_idtable_evict(&dev->ids_table, who);
+    return true;
+}
+
+static void await_peer(struct dock_dev *dev, const struct dock_hazard *h)
+{
+    uint64_t seen = dock_acquire64(&h->busy), since = 0; // pairs with dock_host_leave
+
+    for (unsigned spins = 0; seen & 1 && dock_acquire64(&h->busy) == seen; spins++) {
+        if (spins < 1000) {
+            dock_relax();
+            continue;
+        }
+        since = since ? since : dock_now_ns();
+        if (given_up(dev, h, since))
+            return;
+        sched_yield();
+    }
+}
+
+static void await_own(const struct dock_sq *sq)
+{
+    uint64_t seen = dock_acquire64(&sq->busy); // pairs with the publish in execute.c
+
+    for (unsigned spins = 0; seen & 1 && dock_acquire64(&sq->busy) == seen; spins++) {
+        if (spins % 1000 == 999)
+            sched_yield();
+        dock_relax();
+    }
+}
+
+void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
+{
+    struct dock_hazard *h = dock_arena_at(&dev->arena, dev->port->hazards);
+    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+
+    dock_fence_heavy(); // pairs with the light fences in dock_host_enter and execute.c
+    for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++)
+        await_peer(dev, &h[i]);
+    for (const struct dock_qp *qp = dev->qps; qp; qp = qp->next)
+        if (&qp->sq != except)
+            await_own(&qp->sq);
+}
+
+void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except)
+{
+    pthread_mutex_lock(&dev->lock);
+    dock_quiesce_locked(dev, except);
+    pthread_mutex_unlock(&dev->lock);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// After a death: what the dead one had half done in our memory is finished or undone here. Its lock words are
+// taken over by whoever needs them; its claims become flushed receives; its hazards are nobody's.
+#include "device/internal.h"
+
+static void free_hazards(struct dock_dev *dev, dock_who dead)
+{
+    struct dock_hazard *h = dock_arena_at(&dev->arena, dev->port->hazards);
+    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+
+    for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
+        if ((dock_who)(dock_peek64(&h[i].owner) >> 32) != dead)
+            continue;
+        dock_set64(&h[i].busy, (dock_peek64(&h[i].busy) + 1) & ~1ull);
+        dock_publish64(&h[i].owner, 0); // pairs with the claim of the next user
+    }
+}
+
+void dock_repair(struct dock_dev *dev, dock_who dead)
+{
+    pthread_mutex_lock(&dev->lock);
+    free_hazards(dev, dead);
+    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
+        dock_rq_flush_claims(qp, dead);
+    pthread_mutex_unlock(&dev->lock);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Completions of a send queue in queue order. Success of an unsignaled WR makes no CQE, failure always makes
+// one, and after the first failure the rest is flushed.
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+
+static void publish(struct dock_sq *sq, const struct dock_outcome *o)
+{
+    struct dock_qp *qp = sq->qp;
+    uint64_t now = qp->send_cq->stamps ? dock_now_ns() : 0;
+    struct dock_cqe e = {
+        .idx_local = (o->last_block & 0xffff) | qp->number << 16,
+        .local_remote = (qp->number >> 16 & 0xf) | (qp->dest_qp & DOCK_ID_MASK) << 4,
+        .bytes = o->bytes,
+        .seq = sq->retired,
+        .stamp = {(uint32_t)now, (uint32_t)(now >> 32)},
+    };
+
+    dock_set32(&e.dw0, (uint32_t)o->op << 8 | (o->status & 0xff) << 16 | o->status >> 8 << 24);
+    if (dock_cq_put(qp->send_cq, &e, o->status != DOCK_OK))
+        dock_qp_fail(qp, DOCK_ST_LOC_QP_OP); // its CQ was overrun: nothing more can be told
+    else
+        dock_count64(&sq->rec->cqes, 1);
+    dock_probe(DOCK_AT_COMPLETE, qp->number, sq->retired);
+}
+
+void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o)
+{
+    if (__builtin_expect(o->status, 0) && o->status != DOCK_ST_FLUSH)
+        dock_qp_fail(sq->qp, o->status);
+    if (o->flags & DOCK_F_COMPLETE || o->status)
+        publish(sq, o);
+    sq->retired++;
+}
+
+bool dock_sq_flights_open(struct dock_sq *sq)
+{
+    return sq->seq - sq->retired < sq->flights;
+}
+
+void dock_sq_park(struct dock_sq *sq, const struct dock_outcome *o, bool finished)
+{
+    struct dock_flight *f = &sq->flight[(sq->seq - 1) & (sq->flights - 1)];
+
+    f->flags = o->flags;
+    f->op = o->op;
+    f->last_block = o->last_block;
+    f->counted = !finished && (o->op == DOCK_OP_READ || dock_op_is_atomic(o->op));
+    if (finished) {
+        f->status = o->status;
+        f->bytes = o->bytes;
+        dock_set32(&f->finished, 1); // only the token's holder looks, and that is us
+    }
+}
+
+void dock_sq_reap(struct dock_sq *sq)
+{
+    while (sq->retired != sq->seq) {
+        struct dock_flight *f = &sq->flight[sq->retired & (sq->flights - 1)];
+        if (!dock_acquire32(&f->finished)) // pairs with dock_up_finish
+            return;
+        struct dock_outcome o = {.status = f->status, .bytes = f->bytes, .last_block = f->last_block,
+                                 .flags = f->flags, .op = f->op};
+        sq->reads -= f->counted;
+        // What was in flight when the queue failed may have been executed, but its place is behind the failure.
+        if (dock_peek32(&sq->rec->state) == DOCK_ERR && !o.status)
+            o.status = DOCK_ST_FLUSH;
+        dock_set32(&f->finished, 0);
+        dock_sq_retire(sq, &o);
+    }
+}
+
+void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
+{
+    struct dock_sq *sq = queue;
+    struct dock_flight *f = &sq->flight[seq & (sq->flights - 1)];
+
+    f->status = status;
+    f->bytes = bytes;
+    dock_probe(DOCK_AT_EXECUTE, sq->qp->number, seq);
+    dock_publish32(&f->finished, 1); // pairs with dock_sq_reap
+    dock_sq_ring(sq, DOCK_BY_ENGINE);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// Receive queues: creation, posting, and the way back of a receive's number. The number of a receive is free from
+// the poll of its completion to the next post; exactly `depth` are out at a time.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+static uint32_t power_of_two(uint32_t n)
+{
+    return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+void dock_rq_clear(struct dock_rq *rq)
+{
+    bool inherited;
+
+    dock_word_lock(&rq->rec->ci, &rq->dev->waiter, &inherited);
+    for (uint32_t i = 0; i < rq->view.size; i++)
+        dock_set64(&rq->view.claims[i], 0);
+    rq->spares = 0;
+    while (rq->spares < rq->depth) {
+        rq->spare[rq->spares] = rq->depth - 1 - rq->spares;
+        rq->out[rq->spares++] = false;
+    }
+    dock_word_unlock(&rq->rec->ci, rq->pi);
+}
+
+static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t id)
+{
+    struct dock_arena *a = &rq->dev->arena;
+    uint64_t rec_bytes = sizeof(struct dock_rqrec);
+    int err;
+
+    rq->bytes = rec_bytes + dock_rqring_bytes(size, stride);
+    err = dock_arena_alloc(a, rq->bytes, 64, &rq->rec_off);
+    if (err)
+        return err;
+    rq->rec = dock_arena_at(a, rq->rec_off);
+    dock_rqring_format(rq->rec, rq->rec_off + rec_bytes, size, stride, id, rq->pd, rq->dev->start_index);
+    rq->wrid = calloc(size, sizeof *rq->wrid);
+    rq->spare = calloc(size, sizeof *rq->spare);
+    rq->out = calloc(size, sizeof *rq->out);
+    if (!rq->wrid || !rq->spare || !rq->out)
+        return -ENOMEM;
+    return dock_rqview_open(&a->view, rq->rec_off, &rq->view);
+}
+
+int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint32_t pd, uint32_t id,
+                   struct dock_rq **out)
+{
+    struct dock_rq *rq = aligned_alloc(64, (sizeof *rq + 63) & ~63ul);
+    int err;
+
+    if (!rq)
+        return -ENOMEM;
+    memset(rq, 0, sizeof *rq);
+    rq->dev = dev;
+    rq->pd = pd;
+    rq->depth = max_wr;
+    rq->sge_max = max_sge;
+    rq->pi = dev->start_index;
+    err = allocate(rq, power_of_two(max_wr), power_of_two(max_sge), id);
+    if (err) {
+        dock_rq_destroy(rq);
+        return err;
+    }
+    dock_rq_clear(rq);
+    *out = rq;
+    return 0;
+}
+
+void dock_rq_destroy(struct dock_rq *rq)
+{
+    if (rq->rec)
+        dock_arena_free(&rq->dev->arena, rq->rec_off, rq->bytes);
+    free(rq->wrid);
+    free(rq->spare);
+    free(rq->out);
+    free(rq);
+}
+
+struct dock_rq *dock_qp_rq(struct dock_qp *qp)
+{
+    return qp->rq->shared ? NULL : qp->rq;
+}
+
+void dock_recv_begin(struct dock_rq *rq)
+{
+    if (!rq->lock_free)
+        dock_spin_lock(&rq->lock);
+}
+
+static bool take_number(struct dock_rq *rq, uint32_t *number)
+{
+    bool any = false;
+
+    dock_spin_lock(&rq->spare_lock);
+    if (rq->spares) {
+        *number = rq->spare[--rq->spares];
+        rq->out[*number] = true;
+        any = true;
+    }
+    dock_spin_unlock(&rq->spare_lock);
+    return any;
+}
+
+int dock_recv_put(struct dock_rq *rq, uint64_t id, const struct dock_sge *sge, unsigned nsge)
+{
+    uint32_t number;
+
+    if (nsge > rq->sge_max)
+        return dock_refuse(-EINVAL, "receive with %u SGEs on a queue made for %u", nsge, rq->sge_max);
+    if (!take_number(rq, &number))
+        return dock_refuse(-ENOMEM, "receive queue full: %u receives posted whose completions are not polled", rq->depth);
+
+    struct dock_wqe_sge *at = dock_rq_sges(&rq->view, number);
+    for (unsigned i = 0; i < rq->view.stride; i++)
+        at[i] = i < nsge ? (struct dock_wqe_sge){.len = sge[i].len, .key = sge[i].key, .va = sge[i].addr}
+                         : (struct dock_wqe_sge){0};
+    rq->wrid[number] = id;
+    dock_set32(&rq->view.index[rq->pi & (rq->view.size - 1)], number); // published by pi
+    rq->pi++;
+    return 0;
+}
+
+void dock_recv_end(struct dock_rq *rq)
+{
+    dock_count64(&rq->rec->posted, rq->pi - dock_peek32(&rq->rec->pi));
+    dock_publish32(&rq->rec->pi, rq->pi); // pairs with dock_rq_take
+    if (!rq->lock_free)
+        dock_spin_unlock(&rq->lock);
+    if (__builtin_expect(rq->owner && dock_peek32(&rq->owner->rec->state) == DOCK_ERR, 0))
+        dock_rq_flush(rq->owner);
+}
+
+int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id)
+{
+    int err = -EBADMSG;
+
+    if (number >= rq->depth)
+        return err;
+    dock_spin_lock(&rq->spare_lock);
+    if (rq->out[number]) {
+        dock_set64(&rq->view.claims[number], 0); // the completion is observed: nothing is owed any more
+        *id = rq->wrid[number];
+        rq->out[number] = false;
+        rq->spare[rq->spares++] = number;
+        err = 0;
+    }
+    dock_spin_unlock(&rq->spare_lock);
+    return err;
+}
+
+int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out)
+{
+    struct dock_rq *rq;
+    uint32_t id;
+    int err = dock_pd_use(dev, attr->pd);
+
+    if (err)
+        return err;
+    err = dock_count_up(dev, &dev->n_srq, dev->limits.max_srq, "shared receive queues");
+    if (err)
+        goto no_count;
+    err = dock_id_take(dev, dock_id_other(dev), &id); // nobody looks a shared queue up
+    if (err)
+        goto no_id;
+    err = dock_rq_create(dev, attr->max_wr, attr->max_sge, attr->pd, id, &rq);
+    if (err)
+        goto no_rq;
+    rq->shared = true;
+    rq->number = id;
+    rq->user = attr->user;
+    rq->lock_free = attr->lock_free;
+    dock_set32(&rq->rec->limit, attr->limit);
+    *out = rq;
+    return 0;
+no_rq:
+    dock_id_give(dev, id);
+no_id:
+    dock_count_down(dev, &dev->n_srq);
+no_count:
+    dock_pd_drop(dev, attr->pd);
+    return err;
+}
+
+int dock_srq_destroy(struct dock_rq *srq)
+{
+    struct dock_dev *dev = srq->dev;
+
+    if (dock_acquire32(&srq->users)) // pairs with the drop in qp.c
+        return dock_refuse(-EBUSY, "shared receive queue %u is still used by %u queue pairs", srq->number,
+                           dock_peek32(&srq->users));
+    dock_events_forget(srq->events, srq, &srq->events_got);
+    dock_id_give(dev, srq->number);
+    dock_count_down(dev, &dev->n_srq);
+    dock_pd_drop(dev, srq->pd);
+    dock_rq_destroy(srq);
+    return 0;
+}
+
+int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit)
+{
+    if (limit > srq->depth)
+        return dock_refuse(-EINVAL, "limit %u on a shared receive queue of %u", limit, srq->depth);
+    dock_publish32(&srq->rec->limit, limit); // pairs with the peek after a claim: late by one message at most
+    return 0;
+}
+
+uint32_t dock_srq_limit(const struct dock_rq *srq)
+{
+    return dock_peek32(&srq->rec->limit);
+}
+
+uint32_t dock_srq_number(const struct dock_rq *srq)
+{
+    return srq->number;
+}

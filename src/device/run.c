@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Who runs a send queue: whoever is there. One execution token per queue, a word of two bits. RUN: somebody
+// executes. KICK: somebody rang meanwhile. Every ring is a read-modify-write of the word, so it either takes
+// the token or leaves KICK where the holder, who must swap the word to let go, finds it and everything the ringer
+// had published before: no doorbell is lost, and no fence is needed.
+#include "device/internal.h"
+
+#define RUN 1u
+#define KICK 2u
+
+// true: the token is ours. false: its holder will see what we published.
+static inline bool take(struct dock_sq *sq)
+{
+    uint32_t seen = 0;
+
+    if (__builtin_expect(dock_claim32(&sq->token, &seen, RUN), 1)) // pairs with let_go
+        return true;
+    for (;;) {
+        if (seen & RUN) {
+            if (dock_claim32(&sq->token, &seen, RUN | KICK))
+                return false;
+        } else if (dock_claim32(&sq->token, &seen, RUN)) {
+            return true;
+        }
+    }
+}
+
+// true: gone. false: somebody kicked; the token is still ours.
+static inline bool let_go(struct dock_sq *sq)
+{
+    uint32_t seen = RUN;
+
+    if (__builtin_expect(dock_claim32(&sq->token, &seen, 0), 1)) // pairs with take
+        return true;
+    dock_swap32(&sq->token, RUN);
+    return false;
+}
+
+// Execute up to a budget. What is left to do, and who will.
+static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
+{
+    uint32_t pi = dock_acquire32(sq->post.doorbell), budget = DOCK_BUDGET_BYTES, wrs = DOCK_BUDGET_WRS;
+
+    if (__builtin_expect(sq->flight != NULL, 0))
+        dock_sq_reap(sq);
+    while (sq->exec != pi || sq->mid) {
+        if (__builtin_expect(wrs-- == 0 || budget == 0, 0))
+            return DOCK_STALL_BUDGET;
+        switch (dock_sq_step(sq, pi, &budget, by)) {
+        case DOCK_STEP_ON:
+            break;
+        case DOCK_STEP_IDLE:
+            return DOCK_STALL_NONE;
+        case DOCK_STEP_BUDGET:
+            return DOCK_STALL_BUDGET;
+        case DOCK_STEP_WAIT:
+            return (enum dock_stall)sq->stall;
+        }
+    }
+    return DOCK_STALL_NONE;
+}
+
+static void __attribute__((noinline)) leave_to_others(struct dock_sq *sq, enum dock_stall why)
+{
+    struct dock_dev *dev = sq->qp->dev;
+
+    if (why == DOCK_STALL_BUDGET)
+        dock_ready_push(dev, sq);
+    else if (why == DOCK_STALL_RNR || why == DOCK_STALL_NOBODY)
+        dock_waiting_push(dev, sq);
+}
+
+void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
+{
+    dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
+    if (__builtin_expect(!take(sq), 0))
+        return;
+    for (;;) {
+        enum dock_stall why = execute(sq, by);
+        if (__builtin_expect(why != DOCK_STALL_NONE, 0))
+            leave_to_others(sq, why); // before the token goes: the list's user must be able to take it
+        if (__builtin_expect(let_go(sq), 1))
+            return;
+        if (why == DOCK_STALL_BUDGET && by == DOCK_BY_POSTER) { // a posting call ends, whoever kicks:
+            do                                                  // the kicker took the queue off the ready list
+                leave_to_others(sq, why);
+            while (!let_go(sq));
+            return;
+        }
+    }
+}
+
+void dock_sq_hold(struct dock_sq *sq)
+{
+    while (!take(sq))
+        sched_yield();
+}
+
+void dock_sq_release(struct dock_sq *sq)
+{
+    while (!let_go(sq))
+        ;
+    dock_sq_ring(sq, DOCK_BY_POLLER); // whoever rang while it was held relied on the holder
+}
+
+void dock_sq_clear(struct dock_sq *sq)
+{
+    sq->exec = sq->post.pi;
+    sq->seq = sq->retired = sq->post.posted;
+    dock_publish64(&sq->post.freed, (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
+    sq->mid = false;
+    sq->stall = DOCK_STALL_NONE;
+    sq->rnr_tries = sq->timeout_tries = 0;
+    sq->deadline_ns = 0;
+    sq->reads = 0;
+}

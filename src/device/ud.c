@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// A datagram queue reaches many: one way per destination, made at the first message, newest first.
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+struct dock_conn *dock_ud_way(struct dock_qp *qp, uint32_t dest_qp)
+{
+    struct dock_dev *dev = qp->dev;
+    struct dock_conn *c;
+    dock_who who;
+
+    for (c = qp->ud_conn; c; c = c->next)
+        if (c->dest_qp == dest_qp && !(c->peer && dock_peek32(&c->peer->dead)))
+            return c;
+    who = dock_idtable_owner(&dev->ids_table, dest_qp >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+    if (!who || !dock_eid_is_local(dev, qp->sq.x.eid))
+        return NULL;
+    c = aligned_alloc(64, (sizeof *c + 63) & ~63ul);
+    if (!c)
+        return NULL;
+    dock_conn_init(c, qp, dest_qp, who);
+    c->next = qp->ud_conn;
+    qp->ud_conn = c;
+    return c;
+}
+
+void dock_ud_forget(struct dock_qp *qp)
+{
+    while (qp->ud_conn) {
+        struct dock_conn *c = qp->ud_conn;
+        qp->ud_conn = c->next;
+        c->fabric->disconnect(c);
+        free(c);
+    }
+}

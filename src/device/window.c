@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Memory windows: a remote key of its own over a part of a region, bound and invalidated by WRs.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+int dock_mw_create(struct dock_dev *dev, uint32_t pd, enum dock_seg_kind kind, struct dock_mr **out)
+{
+    struct dock_mr *mw;
+    int err = dock_pd_use(dev, pd);
+
+    if (err)
+        return err;
+    err = dock_count_up(dev, &dev->n_mw, dev->limits.max_mw, "memory windows");
+    if (err)
+        goto no_count;
+    mw = calloc(1, sizeof *mw);
+    err = -ENOMEM;
+    if (!mw)
+        goto no_mw;
+    *mw = (struct dock_mr){.dev = dev, .pd = pd, .kind = kind};
+    err = dock_tid_take(dev, mw);
+    if (err)
+        goto no_tid;
+    *out = mw;
+    return 0;
+no_tid:
+    free(mw);
+no_mw:
+    dock_count_down(dev, &dev->n_mw);
+no_count:
+    dock_pd_drop(dev, pd);
+    return err;
+}
+
+static void unbind(struct dock_mr *mw)
+{
+    if (!mw->region)
+        return;
+    atomic_fetch_sub_explicit(&mw->region->windows, 1, memory_order_release); // pairs with dock_mr_deregister
+    mw->region = NULL;
+}
+
+int dock_mw_destroy(struct dock_mr *mw)
+{
+    struct dock_dev *dev = mw->dev;
+
+    dock_segrec_clear(dev, mw->tid);
+    dock_quiesce(dev, NULL);
+    unbind(mw);
+    dock_tid_give(dev, mw->tid);
+    dock_count_down(dev, &dev->n_mw);
+    dock_pd_drop(dev, mw->pd);
+    free(mw);
+    return 0;
+}
+
+static struct dock_mr *by_key(struct dock_dev *dev, uint32_t key)
+{
+    return key >> 8 && key >> 8 < dev->nsegments ? dev->mr[key >> 8] : NULL;
+}
+
+// May this part of this region be opened through this window? IBTA vol 1, 10.6.7.2.
+static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const struct dock_mr *mr,
+                     const struct dock_xfer *x)
+{
+    uint32_t rights = (uint32_t)x->compare;
+
+    if (!mw || mw->kind == DOCK_SEG_MR || mw->pd != sq->qp->attr.pd)
+        return false;
+    if (x->operand == 0)
+        return true; // length 0: unbind
+    if (!mr || mr->kind != DOCK_SEG_MR || mr->lkey != x->notify_token || mr->pd != mw->pd)
+        return false;
+    if (!(mr->access & DOCK_ACCESS_MW_BIND))
+        return false;
+    if (rights & (DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC) && !(mr->access & DOCK_ACCESS_LOCAL_WRITE))
+        return false;
+    return x->raddr >= mr->va && x->operand <= mr->len && x->raddr - mr->va <= mr->len - x->operand;
+}
+
+static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
+{
+    struct dock_dev *dev = sq->qp->dev;
+    struct dock_mr *mw = by_key(dev, x->remote << 8), *mr = by_key(dev, x->notify_token);
+
+    if (!may_bind(sq, mw, mr, x))
+        return DOCK_ST_MW_BIND;
+    dock_segrec_clear(dev, mw->tid);
+    dock_quiesce(dev, sq);
+    unbind(mw);
+    mw->rkey = mw->tid << 8 | ((uint32_t)x->imm & 0xff);
+    if (x->operand == 0)
+        return DOCK_OK;
+    mw->region = mr;
+    atomic_fetch_add_explicit(&mr->windows, 1, memory_order_relaxed);
+    mw->va = mr->access & DOCK_ACCESS_ZERO_BASED || (uint32_t)x->compare & DOCK_ACCESS_ZERO_BASED ? 0 : x->raddr;
+    mw->len = x->operand;
+    mw->off = mr->off == DOCK_SEG_PLAIN ? mr->off : mr->off + (x->raddr - mr->va);
+    mw->addr = mr->addr + (x->raddr - mr->va);
+    mw->access = (uint32_t)x->compare;
+    dock_segrec_publish(dev, mw, mw->kind == DOCK_SEG_MW2 ? sq->qp->number : 0);
+    return DOCK_OK;
+}
+
+static uint32_t invalidate(struct dock_sq *sq, const struct dock_xfer *x)
+{
+    struct dock_dev *dev = sq->qp->dev;
+    struct dock_mr *mw = by_key(dev, x->token);
+
+    if (!mw || mw->kind != DOCK_SEG_MW2 || mw->rkey != x->token || mw->pd != sq->qp->attr.pd)
+        return DOCK_ST_MW_BIND;
+    dock_segrec_clear(dev, mw->tid);
+    dock_quiesce(dev, sq);
+    unbind(mw);
+    return DOCK_OK;
+}
+
+uint32_t dock_local_op(struct dock_sq *sq, struct dock_xfer *x)
+{
+    if (x->op == DOCK_OP_BIND)
+        return bind(sq, x);
+    if (x->op == DOCK_OP_INV)
+        return invalidate(sq, x);
+    return DOCK_OK;
+}
