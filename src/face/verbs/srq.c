@@ -110,8 +110,8 @@ int ibv_destroy_srq(struct ibv_srq *srq)
     err = dock_srq_destroy(vb_srq(srq)->dev);
     if (err)
         return -err;
-    pthread_cond_destroy(&srq->srq.cond);
-    pthread_mutex_destroy(&srq->srq.mutex);
+    pthread_cond_destroy(&srq->cond);
+    pthread_mutex_destroy(&srq->mutex);
     free(srq);
     vb_object_gone(context);
     return 0;

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT
+// C31 to C35, C07: completion channels, arming, acknowledging; asynchronous events.
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "face/lib/ends.h"
+
+static const struct end_options with_channel = {.channel = true};
+
+static bool readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, ms) == 1;
+}
+
+static void write_one(struct end *l, struct end *r, uint64_t id)
+{
+    struct ibv_sge sge = end_sge(l, 0, 8);
+    struct ibv_send_wr wr = send_wr(id, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r->buf, r->mr->rkey);
+
+    CHECK_INT(post(l, &wr), 0);
+}
+
+static void send_one(struct end *l, struct end *r, unsigned flags)
+{
+    struct ibv_sge sge = end_sge(l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, &sge, 0, 0);
+
+    wr.send_flags |= flags;
+    CHECK_INT(post_recv(r, 2, 0, 8), 0);
+    CHECK_INT(post(l, &wr), 0);
+    expect_wc(l->cq, 1, IBV_WC_SUCCESS, NULL);
+}
+
+// Take the event that must be there and acknowledge it.
+static void take_event(struct end *e, struct ibv_cq *expected)
+{
+    struct ibv_cq *cq;
+    void *context;
+
+    CHECK(readable(e->channel->fd, 5000));
+    CHECK_INT(ibv_get_cq_event(e->channel, &cq, &context), 0);
+    CHECK(cq == expected);
+    CHECK(context == e);
+    ibv_ack_cq_events(cq, 1);
+}
+
+static void arm_then_complete_gives_one_event(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+    CHECK(!readable(l.channel->fd, 10));
+    write_one(&l, &r, 1);
+    take_event(&l, l.cq);
+    write_one(&l, &r, 2); // one shot: not armed again
+    CHECK(!readable(l.channel->fd, 30));
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(l.cq, 2, IBV_WC_SUCCESS, NULL);
+    pair_close(&l, &r);
+}
+
+static void a_queue_that_is_not_armed_raises_nothing(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    write_one(&l, &r, 1);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    CHECK(!readable(l.channel->fd, 30));
+    pair_close(&l, &r);
+}
+
+// C31: a completion that is there when the queue is armed raises nothing; the next one does.
+static void an_old_completion_raises_nothing(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    write_one(&l, &r, 1);
+    usleep(20000);
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+    CHECK(!readable(l.channel->fd, 30));
+    write_one(&l, &r, 2);
+    take_event(&l, l.cq);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(l.cq, 2, IBV_WC_SUCCESS, NULL);
+    pair_close(&l, &r);
+}
+
+static void solicited_only_waits_for_solicited_or_failed(void **state)
+{
+    struct ibv_wc wc;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    CHECK_INT(ibv_req_notify_cq(r.rcq, 1), 0);
+    send_one(&l, &r, 0);
+    CHECK(!readable(r.channel->fd, 30));
+    send_one(&l, &r, IBV_SEND_SOLICITED);
+    take_event(&r, r.rcq);
+    while (poll_one(r.rcq, &wc, 5))
+        ;
+    CHECK_INT(ibv_req_notify_cq(r.rcq, 1), 0);
+    CHECK_INT(post_recv(&r, 3, 0, 8), 0);
+    end_to(&r, IBV_QPS_ERR); // the flush is a failed completion
+    take_event(&r, r.rcq);
+    pair_close(&l, &r);
+}
+
+static void a_channel_can_be_non_blocking(void **state)
+{
+    struct ibv_cq *cq;
+    void *context;
+    struct end e;
+
+    (void)state;
+    end_open(&e, &with_channel);
+    CHECK_INT(fcntl(e.channel->fd, F_SETFL, fcntl(e.channel->fd, F_GETFL) | O_NONBLOCK), 0);
+    errno = 0;
+    CHECK_INT(ibv_get_cq_event(e.channel, &cq, &context), -1);
+    CHECK_INT(errno, EAGAIN);
+    end_close(&e);
+}
+
+static void a_blocked_reader_is_woken(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    for (unsigned round = 0; round < 100; round++) {
+        CHECK_INT(ibv_req_notify_cq(r.rcq, 0), 0);
+        send_one(&l, &r, 0);
+        struct ibv_cq *cq;
+        void *context;
+        CHECK_INT(ibv_get_cq_event(r.channel, &cq, &context), 0);
+        ibv_ack_cq_events(cq, 1);
+        expect_wc(r.rcq, 2, IBV_WC_SUCCESS, NULL);
+    }
+    pair_close(&l, &r);
+}
+
+// C33: two taken, one acknowledged: destroy waits for the other.
+struct destroyer {
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    _Atomic int done;
+};
+
+static void *destroy_cq(void *arg)
+{
+    struct destroyer *d = arg;
+
+    if (!ibv_destroy_cq(d->cq))
+        atomic_store(&d->done, 1);
+    return NULL;
+}
+
+static void destroy_waits_for_the_last_acknowledge(void **state)
+{
+    struct destroyer d = {0};
+    struct end l, r;
+    pthread_t thread;
+    struct ibv_cq *cq;
+    void *context;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    for (unsigned i = 1; i <= 2; i++) {
+        CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+        write_one(&l, &r, i);
+        CHECK_INT(ibv_get_cq_event(l.channel, &cq, &context), 0);
+    }
+    ibv_ack_cq_events(l.cq, 1);
+    CHECK_INT(ibv_destroy_qp(l.qp), 0);
+    l.qp = NULL;
+    d.cq = l.cq;
+    CHECK_INT(pthread_create(&thread, NULL, destroy_cq, &d), 0);
+    usleep(100000);
+    CHECK_INT(atomic_load(&d.done), 0);
+    ibv_ack_cq_events(l.cq, 1);
+    CHECK_INT(pthread_join(thread, NULL), 0);
+    CHECK_INT(atomic_load(&d.done), 1);
+    l.cq = ibv_create_cq(l.ctx, 4, NULL, NULL, 0);
+    pair_close(&l, &r);
+}
+
+static void too_many_acknowledges_are_ignored(void **state)
+{
+    struct end e;
+
+    (void)state;
+    end_open(&e, &with_channel);
+    ibv_ack_cq_events(e.cq, 5); // nothing was taken: destroy below must neither crash nor hang
+    end_close(&e);
+}
+
+// ---- asynchronous events
+
+static void no_event_is_eagain_when_non_blocking(void **state)
+{
+    struct ibv_async_event event;
+    struct end e;
+
+    (void)state;
+    end_open(&e, NULL);
+    CHECK_INT(fcntl(e.ctx->async_fd, F_SETFL, fcntl(e.ctx->async_fd, F_GETFL) | O_NONBLOCK), 0);
+    errno = 0;
+    CHECK_INT(ibv_get_async_event(e.ctx, &event), -1);
+    CHECK_INT(errno, EAGAIN);
+    end_close(&e);
+}
+
+static void a_bad_key_is_an_access_event_at_the_responder(void **state)
+{
+    struct ibv_async_event event;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, r.mr->lkey);
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
+    CHECK(readable(r.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(r.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
+    CHECK(event.element.qp == r.qp);
+    ibv_ack_async_event(&event);
+    CHECK(!readable(l.ctx->async_fd, 20));
+    pair_close(&l, &r);
+}
+
+// C07, strict: an overrun is fatal to the queue and told once.
+static void an_overrun_is_one_cq_err(void **state)
+{
+    struct end_options opt = {.cqe = 2};
+    struct ibv_async_event event;
+    struct ibv_wc wc;
+    struct end l, r;
+    int n;
+
+    (void)state;
+    pair_open(&l, &r, &opt);
+    for (unsigned i = 1; i <= 3; i++)
+        write_one(&l, &r, i);
+    CHECK(readable(l.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(l.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_CQ_ERR);
+    CHECK(event.element.cq == l.cq);
+    ibv_ack_async_event(&event);
+    for (unsigned i = 0; i < 4; i++) // old completions may come, then the queue says that it is broken
+        if ((n = ibv_poll_cq(l.cq, 1, &wc)) < 0)
+            break;
+    CHECK(n < 0);
+    while (readable(l.ctx->async_fd, 20)) { // of the queue pair, not a second one of the CQ
+        CHECK_INT(ibv_get_async_event(l.ctx, &event), 0);
+        CHECK(event.event_type != IBV_EVENT_CQ_ERR);
+        ibv_ack_async_event(&event);
+    }
+    pair_close(&l, &r);
+}
+
+static void an_srq_tells_once_that_it_fell_below_its_limit(void **state)
+{
+    struct end_options opt = {.srq = true};
+    struct ibv_srq_attr attr = {.srq_limit = 3};
+    struct ibv_async_event event;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &opt);
+    for (unsigned i = 0; i < 4; i++)
+        CHECK_INT(post_recv(&r, i, 0, 8), 0);
+    CHECK_INT(ibv_modify_srq(r.srq, &attr, IBV_SRQ_LIMIT), 0);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, &sge, 0, 0);
+    CHECK_INT(post(&l, &wr), 0); // 3 left: not below
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    CHECK(!readable(r.ctx->async_fd, 30));
+    CHECK_INT(post(&l, &wr), 0); // 2 left
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    CHECK(readable(r.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(r.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+    CHECK(event.element.srq == r.srq);
+    ibv_ack_async_event(&event);
+    CHECK_INT(ibv_query_srq(r.srq, &attr), 0);
+    CHECK_INT(attr.srq_limit, 0); // no longer armed
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    CHECK(!readable(r.ctx->async_fd, 30));
+    pair_close(&l, &r);
+}
+
+static void the_last_wqe_of_a_queue_with_srq_is_told(void **state)
+{
+    struct end_options opt = {.srq = true};
+    struct ibv_async_event event;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &opt);
+    end_to(&r, IBV_QPS_ERR);
+    CHECK(readable(r.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(r.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+    CHECK(event.element.qp == r.qp);
+    ibv_ack_async_event(&event);
+    pair_close(&l, &r);
+}
+
+static void *destroy_qp(void *arg)
+{
+    struct destroyer *d = arg;
+
+    if (!ibv_destroy_qp(d->qp))
+        atomic_store(&d->done, 1);
+    return NULL;
+}
+
+// C35: several events in one wake-up; each blocks the destruction of its own object until acknowledged.
+static void a_burst_of_events_is_read_one_by_one(void **state)
+{
+    enum { N = 10 };
+    struct ibv_async_event event[N];
+    struct destroyer d = {0};
+    struct end l[N], r[N];
+    pthread_t thread;
+
+    (void)state;
+    for (unsigned i = 0; i < N; i++) {
+        pair_open(&l[i], &r[i], NULL);
+        struct ibv_sge sge = end_sge(&l[i], 0, 8);
+        struct ibv_send_wr wr = send_wr(i, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r[i].buf, r[i].mr->lkey);
+        CHECK_INT(post(&l[i], &wr), 0);
+        expect_wc(l[i].cq, i, IBV_WC_REM_ACCESS_ERR, NULL);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        CHECK(readable(r[i].ctx->async_fd, 5000));
+        CHECK_INT(ibv_get_async_event(r[i].ctx, &event[i]), 0);
+    }
+    d.qp = r[3].qp;
+    CHECK_INT(pthread_create(&thread, NULL, destroy_qp, &d), 0);
+    usleep(50000);
+    CHECK_INT(atomic_load(&d.done), 0);
+    for (unsigned i = 0; i < N; i++)
+        ibv_ack_async_event(&event[i]);
+    CHECK_INT(pthread_join(thread, NULL), 0);
+    CHECK_INT(atomic_load(&d.done), 1);
+    r[3].qp = NULL;
+    for (unsigned i = 0; i < N; i++)
+        pair_close(&l[i], &r[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arm_then_complete_gives_one_event),
+        cmocka_unit_test(a_queue_that_is_not_armed_raises_nothing),
+        cmocka_unit_test(an_old_completion_raises_nothing),
+        cmocka_unit_test(solicited_only_waits_for_solicited_or_failed),
+        cmocka_unit_test(a_channel_can_be_non_blocking),
+        cmocka_unit_test(a_blocked_reader_is_woken),
+        cmocka_unit_test(destroy_waits_for_the_last_acknowledge),
+        cmocka_unit_test(too_many_acknowledges_are_ignored),
+        cmocka_unit_test(no_event_is_eagain_when_non_blocking),
+        cmocka_unit_test(a_bad_key_is_an_access_event_at_the_responder),
+        cmocka_unit_test(an_overrun_is_one_cq_err),
+        cmocka_unit_test(an_srq_tells_once_that_it_fell_below_its_limit),
+        cmocka_unit_test(the_last_wqe_of_a_queue_with_srq_is_told),
+        cmocka_unit_test(a_burst_of_events_is_read_one_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
