@@ -2,6 +2,7 @@
 // drydock info: what a program would find here, and what this machine keeps from it.
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #include "cli/environment.h"
 #include "cli/loader.h"
 #include "cli/machine.h"
+#include "device/device.h"
 #include "device/identity.h"
+#include "device/limits.h"
 
 static void print_device(void)
 {
@@ -34,6 +37,23 @@ static void print_device(void)
         inet_ntop(AF_INET6, id->gid[i].raw, address, sizeof(address));
         printf("  gid %-4u %s %s\n", i, address, if_indextoname(id->gid[i].ifindex, netdev) ? netdev : "");
     }
+}
+
+static void print_limits(void)
+{
+    struct dock_limits l;
+
+    dock_limits_read(&l);
+    printf("limits\n");
+    printf("  objects  %u queue pairs, %u completion queues, %u shared receive queues\n", l.max_qp, l.max_cq,
+           l.max_srq);
+    printf("           %u memory regions, %u windows, %u protection domains, %u address handles\n", l.max_mr,
+           l.max_mw, l.max_pd, l.max_ah);
+    printf("  depths   queue pair %u, shared receive queue %u, completion queue %u\n", l.max_qp_wr,
+           l.max_srq_wr, l.max_cqe);
+    printf("  request  %u pieces, %u bytes inline, %" PRIu64 " bytes; %u reads and atomics at once\n",
+           l.max_sge, l.max_inline, l.max_msg, l.max_rd_atomic);
+    printf("  region   %" PRIu64 " bytes\n", l.max_mr_size);
 }
 
 static void print_directory(void)
@@ -101,6 +121,7 @@ int cli_info(int argc, char **argv)
         return cli_fail(CLI_USAGE, "usage: drydock info");
     printf("drydock %s\n", dock_version());
     print_device();
+    print_limits();
     print_directory();
     print_libraries();
     print_machine();

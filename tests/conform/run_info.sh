@@ -23,6 +23,8 @@ done
 expect_words "info: a renamed device" "mlx5_0 (RoCE, software)" "$(DRYDOCK_NAME=mlx5_0 "$drydock" info)"
 expect_words "info: the value of a variable" "= udma " "$(DRYDOCK_PROFILE=udma "$drydock" info | grep DRYDOCK_PROFILE)"
 
+expect_words "info: a limit that was set" "objects  77 queue pairs" "$(DRYDOCK_MAX_QP=77 "$drydock" info)"
+
 mkdir -m 755 "$work/loose"
 got=$(DRYDOCK_DIR=$work/loose "$drydock" info 2>/dev/null)
 expect "info: a directory that is not usable is no failure" 0 $?
