@@ -5,7 +5,7 @@
 file(GLOB testlib_sources CONFIGURE_DEPENDS tests/lib/*.c)
 if(testlib_sources)
     add_library(drydock_testlib STATIC ${testlib_sources})
-    target_include_directories(drydock_testlib PUBLIC ${CMOCKA_INCLUDE})
+    target_include_directories(drydock_testlib PUBLIC tests ${CMOCKA_INCLUDE})
     target_link_libraries(drydock_testlib PUBLIC ${CMOCKA_LIBRARY})
 endif()
 file(GLOB facelib_sources CONFIGURE_DEPENDS tests/face/lib/*.c)
