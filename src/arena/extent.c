@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+
 static void push(struct dock_extent **list, struct dock_extent *e)
 {
     e->next = *list;
@@ -22,8 +24,10 @@ int dock_extent_stock(struct dock_extent **spare)
 {
     struct dock_extent *e = malloc(sizeof *e);
 
-    if (!e)
+    if (!e) {
+        dock_error("no memory for the arena's list of free space");
         return -ENOMEM;
+    }
     push(spare, e);
     return 0;
 }

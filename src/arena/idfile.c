@@ -208,14 +208,13 @@ static int first_open(const struct dock_rundir *dir, struct dock_idfile **out)
     int ret;
 
     if (!f)
-        return -ENOMEM;
+        return say(dir, -ENOMEM, strerror(ENOMEM));
     ret = open_file(dir, &st, &f->fd);
     if (ret)
         goto free_file;
     void *map = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
     if (map == MAP_FAILED) {
-        ret = -errno;
-        dock_error("mapping the id table failed: %s", strerror(-ret));
+        ret = say(dir, -errno, strerror(errno));
         goto close_fd;
     }
     f->head = map;

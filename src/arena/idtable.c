@@ -109,6 +109,8 @@ static int take_slot(struct dock_idtable *t, uint32_t *slot)
 
         if (!ret)
             *slot = s;
+        else if (s && ret != -EAGAIN)
+            dock_error("locking slot %u of the id table failed: %s", s, strerror(-ret));
         if (ret != -EAGAIN)
             return ret;
         dock_set64(&t->rec[s].freed,

@@ -139,9 +139,15 @@ int dock_gift_serve(int listen_fd, const struct dock_gift *mine)
 {
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), pid, ret;
 
-    if (fd < 0)
+    if (fd < 0) {
+        ret = -errno;
         // A caller that gave up, or a signal: there may be another caller, the next call tells.
-        return errno == ECONNABORTED || errno == EINTR ? 0 : -errno;
+        if (ret == -ECONNABORTED || ret == -EINTR)
+            return 0;
+        if (ret != -EAGAIN)
+            dock_warn("accepting a caller of this device failed: %s", strerror(-ret));
+        return ret;
+    }
     ret = check_user(fd, "a caller of this device", &pid);
     if (!ret) {
         ret = send_gift(fd, mine);
@@ -202,6 +208,13 @@ static const char *fault_of(const struct message *m, ssize_t len, const struct m
     return NULL;
 }
 
+static int drop_all(const int *fds, unsigned n, int ret)
+{
+    for (unsigned i = 0; i < n; i++)
+        close(fds[i]);
+    return ret;
+}
+
 static int receive(int sock, dock_who who, struct dock_gift *out)
 {
     struct message m;
@@ -221,15 +234,14 @@ static int receive(int sock, dock_who who, struct dock_gift *out)
     if (len == 0 && !nfds)
         return -ECONNRESET;
     const char *fault = fault_of(&m, len, &h, nfds, who);
-    ret = fault ? -EPROTO : check_user(sock, "a device in the runtime directory", &pid);
-    if (ret) {
-        if (fault)
-            dock_error("what device %u.%u handed over is %s", dock_who_slot(who), dock_who_incarnation(who),
-                       fault);
-        for (unsigned i = 0; i < nfds; i++)
-            close(fds[i]);
-        return ret;
+    if (fault) {
+        dock_error("what device %u.%u handed over is %s", dock_who_slot(who), dock_who_incarnation(who),
+                   fault);
+        return drop_all(fds, nfds, -EPROTO);
     }
+    ret = check_user(sock, "a device in the runtime directory", &pid);
+    if (ret)
+        return drop_all(fds, nfds, ret);
     *out = (struct dock_gift){.who = m.who,
                               .pid = m.pid,
                               .seen_pid = pid,
@@ -244,8 +256,12 @@ int dock_gift_take(int sock, dock_who who, struct dock_gift *out)
 {
     int ret = receive(sock, who, out);
 
-    if (ret != -EAGAIN)
-        close(sock);
+    if (ret == -EAGAIN)
+        return ret;
+    if (ret && ret != -EPROTO && ret != -EPERM)
+        dock_warn("device %u.%u handed nothing over: %s", dock_who_slot(who), dock_who_incarnation(who),
+                  strerror(-ret));
+    close(sock);
     return ret;
 }
 
