@@ -66,7 +66,7 @@ function(dock_program source default group)
         set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${directory})
     endif()
-    if(group STREQUAL "TEST" AND TARGET drydock_testlib)
+    if(group STREQUAL "TEST" AND kind STREQUAL "core" AND TARGET drydock_testlib)
         target_link_libraries(${target} PRIVATE drydock_testlib)
     endif()
     dock_link(${target} ${kind} ${source})

@@ -25,7 +25,8 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
         return err;
     cq->rec = dock_arena_at(a, cq->rec_off);
     dock_cqring_format(cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size, attr->depth,
-                       cq->id, attr->ignore_overrun, start);
+                       cq->id,
+                       (attr->ignore_overrun ? DOCK_CQ_OVERWRITE : 0) | (attr->stamps ? DOCK_CQ_STAMPS : 0), start);
     cq->ci = start;
     return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
 }

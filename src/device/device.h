@@ -108,6 +108,7 @@ struct dock_cq_attr {
     void *user;      // given back by dock_chan_get, dock_event
     bool lock_free;  // the caller serialises poll
     bool ignore_overrun; // the oldest are overwritten instead of an error
+    bool stamps;         // completions carry the time (dock_wc.stamp_ns, CLOCK_MONOTONIC)
 };
 
 int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out);

@@ -94,7 +94,6 @@ struct dock_cq {
     uint32_t ci;
     dock_a32 lock;
     bool lock_free;
-    bool stamps; // CQEs carry the time
     bool overrun_told;
     struct dock_chan *chan;
     void *user;

@@ -72,6 +72,7 @@ static int make_send_ring(struct dock_qp *qp)
         return -ENOMEM;
     sq->post.ring = dock_arena_at(&dev->arena, qp->ring_off);
     sq->post.doorbell = &qp->rec->doorbell;
+    sq->post.state = &qp->rec->state;
     sq->post.pi = sq->post.posted = start;
     sq->post.mask = blocks - 1;
     sq->post.depth = depth;

@@ -3,19 +3,16 @@
 // one, and after the first failure the rest is flushed.
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "device/internal.h"
 
 static void publish(struct dock_sq *sq, const struct dock_outcome *o)
 {
     struct dock_qp *qp = sq->qp;
-    uint64_t now = qp->send_cq->stamps ? dock_now_ns() : 0;
     struct dock_cqe e = {
         .idx_local = (o->last_block & 0xffff) | qp->number << 16,
         .local_remote = (qp->number >> 16 & 0xf) | (qp->dest_qp & DOCK_ID_MASK) << 4,
         .bytes = o->bytes,
         .seq = sq->retired,
-        .stamp = {(uint32_t)now, (uint32_t)(now >> 32)},
     };
 
     dock_set32(&e.dw0, (uint32_t)o->op << 8 | (o->status & 0xff) << 16 | o->status >> 8 << 24);

@@ -53,7 +53,8 @@ struct dock_sq_post {
     uint32_t always;  // flags of every WQE: DOCK_F_COMPLETE when all are signaled
     uint32_t inline_max;
     dock_a32 lock;
-    uint8_t lock_free, sge_max, accepting, rest;
+    uint8_t lock_free, sge_max;
+    const dock_a32 *state; // of the queue, enum dock_state
     // line 1: written by the poller (under the CQ's lock), read by the poster
     _Alignas(64) dock_a64 freed; // {WRs:32, blocks:32}, free-running: what polled completions have covered
 };
@@ -79,6 +80,12 @@ static inline void dock_spin_lock(dock_a32 *lock)
 static inline void dock_spin_unlock(dock_a32 *lock)
 {
     dock_publish32(lock, 0); // pairs with the claim in dock_spin_lock
+}
+
+// The queue's state, for the face's check before it posts: one load of a line that posting touches anyway.
+static inline enum dock_state dock_post_state(const struct dock_post *p)
+{
+    return (enum dock_state)dock_peek32(p->sq->state);
 }
 
 static inline void dock_post_begin(struct dock_qp *qp, struct dock_post *p)

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *out)
 {
     struct dock_cqrec *rec = off % 64 ? NULL : dock_view_at(view, off, sizeof *rec);
@@ -11,7 +13,7 @@ int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *o
     if (!rec)
         return -EBADMSG;
     struct dock_cqrec seen = {.ring = rec->ring, .size = rec->size, .depth = rec->depth, .id = rec->id,
-                              .overwrite = rec->overwrite};
+                              .flags = rec->flags};
     if (rec->sum != dock_cqrec_sum(&seen) || seen.size == 0 || seen.size & (seen.size - 1) ||
         seen.depth > seen.size || seen.ring % 64)
         return -EBADMSG;
@@ -19,12 +21,12 @@ int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *o
     if (!ring)
         return -EBADMSG;
     *out = (struct dock_cqview){.rec = rec, .ring = ring, .size = seen.size, .depth = seen.depth,
-                                .shift = (uint32_t)__builtin_ctz(seen.size), .overwrite = seen.overwrite};
+                                .shift = (uint32_t)__builtin_ctz(seen.size), .flags = seen.flags};
     return 0;
 }
 
 void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t ring_off, uint32_t size,
-                        uint32_t depth, uint32_t id, bool overwrite, uint32_t start)
+                        uint32_t depth, uint32_t id, uint32_t flags, uint32_t start)
 {
     uint32_t shift = (uint32_t)__builtin_ctz(size);
 
@@ -36,7 +38,7 @@ void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t 
     rec->size = size;
     rec->depth = depth;
     rec->id = id;
-    rec->overwrite = overwrite;
+    rec->flags = flags;
     rec->sum = dock_cqrec_sum(rec);
     dock_set64(&rec->tail, dock_word_make(start, 0));
     dock_set32(&rec->ci, start);
@@ -49,7 +51,7 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
     if (tail - dock_peek32(&v->rec->ci_seen) < v->depth)
         return true;
     dock_set32(&v->rec->ci_seen, dock_acquire32(&v->rec->ci)); // pairs with dock_cq_end
-    return tail - dock_peek32(&v->rec->ci_seen) < v->depth || v->overwrite;
+    return tail - dock_peek32(&v->rec->ci_seen) < v->depth || v->flags & DOCK_CQ_OVERWRITE;
 }
 
 static void write_entry(struct dock_cqview *v, uint32_t tail, const struct dock_cqe *e)
@@ -58,6 +60,11 @@ static void write_entry(struct dock_cqview *v, uint32_t tail, const struct dock_
     uint32_t dw0 = (dock_peek32(&e->dw0) & ~DOCK_CQE_OWNER) | dock_cqe_owner(tail, v->shift);
 
     memcpy(&slot->idx_local, &e->idx_local, sizeof *e - sizeof e->dw0);
+    if (__builtin_expect(v->flags & DOCK_CQ_STAMPS, 0)) {
+        uint64_t now = dock_now_ns();
+        slot->stamp[0] = (uint32_t)now;
+        slot->stamp[1] = (uint32_t)(now >> 32);
+    }
     atomic_store_explicit(&slot->dw0, dw0, memory_order_release); // pairs with dock_cq_look
 }
 

@@ -16,13 +16,16 @@
 
 enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
 
+#define DOCK_CQ_OVERWRITE 1u // an overrun loses the oldest instead of failing
+#define DOCK_CQ_STAMPS 2u    // producers write the time
+
 struct dock_cqrec {
     // line 0: the owner's, written at creation
     uint64_t ring;       // offset of `size` entries
     uint32_t size;       // a power of two: the owner bit needs it
     uint32_t depth;      // so many fit
     uint32_t id;
-    uint32_t overwrite;  // 1: an overrun loses the oldest instead of failing
+    uint32_t flags;      // DOCK_CQ_*
     uint32_t sum;
     // line 1: the producers'
     _Alignas(64) dock_a64 tail; // {tail, holder}
@@ -42,7 +45,7 @@ static inline uint32_t dock_cqrec_sum(const struct dock_cqrec *r)
 {
     uint64_t h = dock_mix(r->ring + 1) ^ dock_mix((uint64_t)r->size << 32 | r->depth);
 
-    h ^= dock_mix(((uint64_t)r->id << 32 | r->overwrite) + 2);
+    h ^= dock_mix(((uint64_t)r->id << 32 | r->flags) + 2);
     return (uint32_t)(h ^ h >> 32);
 }
 
@@ -50,8 +53,7 @@ static inline uint32_t dock_cqrec_sum(const struct dock_cqrec *r)
 struct dock_cqview {
     struct dock_cqrec *rec;
     struct dock_cqe *ring;
-    uint32_t size, shift, depth;
-    bool overwrite;
+    uint32_t size, shift, depth, flags;
 };
 
 // -EBADMSG: the record does not hold together.
@@ -59,7 +61,7 @@ int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *o
 
 // Format a new record and ring whose indices start at `start`.
 void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t ring_off, uint32_t size,
-                        uint32_t depth, uint32_t id, bool overwrite, uint32_t start);
+                        uint32_t depth, uint32_t id, uint32_t flags, uint32_t start);
 
 // The owner bit of a valid entry at position `pos`: 1 on the first pass.
 static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
