@@ -272,13 +272,11 @@ static void become_nobody_and_call(void *arg, struct child *parent)
     char go;
 
     (void)arg;
-    // Keep the directory's descriptor, as somebody who was root might, and the right to search.
-    child_check(setresgid(65534, 65534, 65534) == 0);
-    child_check(setresuid(65534, 0, 0) == 0); // real user only: SO_PEERCRED tells the effective one
-    child_check(setresuid(65534, 65534, 65534) == 0);
+    child_check(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+    prctl(PR_SET_DUMPABLE, 1); // /proc/self/fd is ours again: the inherited descriptor leads past closed parents
     child_check(dock_gift_begin(&dir, who, &sock) == -EPERM); // the listener is of another user
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    snprintf(a.sun_path, sizeof a.sun_path, "%s/d3.5", path);
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/d3.5", dir.fd);
     sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     child_check(connect(sock, (struct sockaddr *)&a, sizeof a) == 0);
     say(parent->to, "x", 1);

@@ -15,7 +15,7 @@
 
 #include "base/order.h"
 
-#define ROUNDS 200000
+#define ROUNDS 60000
 
 static unsigned rounds;
 
@@ -114,7 +114,7 @@ static void a_light_fence_pairs_with_a_heavy_one(void **state)
     unsigned all = rounds;
 
     (void)state;
-    rounds = rounds / 20 ? rounds / 20 : 1; // a heavy fence interrupts every core
+    rounds = rounds / 10 ? rounds / 10 : 1; // a heavy fence interrupts every core
     assert_int_equal(both_missed(light, heavy), 0);
     assert_int_equal(both_missed(heavy, light), 0);
     rounds = all;
