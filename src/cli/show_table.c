@@ -10,8 +10,9 @@ static void print_device(FILE *to, const struct look_device *d)
     fprintf(to, "process %d  %s  device %u.%u  up %.1f s%s\n", d->pid, d->program, dock_who_slot(d->who),
             dock_who_incarnation(d->who), (double)d->up_ns / 1e9, d->fatal ? "  FATAL" : "");
     fprintf(to,
-            "  %zu queues, %" PRIu32 " completion queues; moved %" PRIu64 " bytes in arenas, %" PRIu64
-            " bytes by %" PRIu64 " process_vm calls; dropped %" PRIu64 "\n",
+            "  %zu queues, %" PRIu32 " completion queues; peers moved %" PRIu64
+            " bytes through its arena, %" PRIu64 " bytes by %" PRIu64 " process_vm calls; dropped %" PRIu64
+            "\n",
             d->nqueues, d->ncqs, d->arena_bytes, d->fallback_bytes, d->fallback_calls, d->dropped);
 }
 

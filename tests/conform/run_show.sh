@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# timeout: 90 `drydock show` on two live processes of Debian's ib_write_bw: both are listed, their queues
+# point at each other, the counters fit; when they have ended nothing is listed.
+. "$(dirname "$0")/run_lib.sh"
+
+command -v ib_write_bw >/dev/null || skip "ib_write_bw is not installed (perftest)"
+[ -e "$build/lib/libibverbs.so.1" ] || skip "$build/lib/libibverbs.so.1 is not built"
+
+# Is something listening on a TCP port, by the kernel's own table?
+listening() { grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
+
+# until_true SECONDS COMMAND...
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+
+port=$((20000 + RANDOM % 10000))
+program=(ib_write_bw -d drydock0 -F -D 4 -q 2 -p $port)
+timeout 60 "$drydock" run -- "${program[@]}" >"$work/server" 2>&1 &
+server=$!
+until_true 20 listening $port
+timeout 60 "$drydock" run -- "${program[@]}" 127.0.0.1 >"$work/client" 2>&1 &
+client=$!
+
+moving() { "$drydock" show --json >"$work/json" && grep -q '"executed": [1-9]' "$work/json"; }
+until_true 20 moving
+expect "some queue has executed requests while both run" 0 $?
+table=$("$drydock" show)
+"$drydock" show --json >"$work/json"
+expect "the table has one line for each process" 2 "$(grep -c '^process [0-9]*  ib_write_bw ' <<<"$table")"
+expect "the table has one line for each queue" 4 "$(grep -cE '^ +[0-9]+ pair +RC +(RTR|RTS) ' <<<"$table")"
+
+python3 - "$work/json" >"$work/verdict" 2>&1 <<'END'
+import json, sys
+
+devices = json.load(open(sys.argv[1]))
+queues = {q["queue"]: dict(q, device=d["device"]) for d in devices for q in d["queues"]}
+wrong = []
+if len(devices) != 2 or len(queues) != 4:
+    wrong.append(f"{len(devices)} devices, {len(queues)} queues")
+for q in queues.values():
+    peer = queues.get(q["peer_queue"])
+    if not peer or peer["device"] != q["peer_device"] or peer["peer_queue"] != q["queue"]:
+        wrong.append(f"queue {q['queue']}: its peer {q['peer_queue']} does not point back")
+    if q["executed"] and q["bytes_out"] < 65536 * (q["executed"] - q["depth"]):
+        wrong.append(f"queue {q['queue']}: {q['executed']} requests of 64 KiB, {q['bytes_out']} bytes out")
+    if q["damaged"] or q["depth"] != 128:
+        wrong.append(f"queue {q['queue']}: {q}")
+print("; ".join(wrong) or "right")
+END
+expect "the JSON tells the same, and the counters fit" right "$(cat "$work/verdict")"
+
+wait $client
+expect "the client ends well" 0 $?
+wait $server
+expect "the server ends well" 0 $?
+expect "nothing is live afterwards" "no live device in this runtime directory" "$("$drydock" show)"
+[ $failures = 0 ] || tail -n 5 "$work/server" "$work/client"
+
+end_of_test
