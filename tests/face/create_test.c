@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C51 and the life of objects: what is asked for is what one gets, one more is refused; what is in use cannot be
-// destroyed.
+// C51 and the life of objects: what is asked for is what one gets, one more is refused; what is in use
+// cannot be destroyed.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -513,7 +513,8 @@ static void each_cause_has_its_status(void **state)
     }
 }
 
-// C17: rights of the region x rights of the queue x opcode. Both must allow; local rights are the region's alone.
+// C17: rights of the region x rights of the queue x opcode. Both must allow: what the queue does not take
+// at all is an invalid request, what the region does not allow is an access error.
 static enum ibv_wc_status expected_status(enum ibv_wr_opcode op, int mr, int qp)
 {
     int need = op == IBV_WR_RDMA_WRITE  ? IBV_ACCESS_REMOTE_WRITE
@@ -522,7 +523,9 @@ static enum ibv_wc_status expected_status(enum ibv_wr_opcode op, int mr, int qp)
 
     if (op == IBV_WR_SEND)
         return mr & IBV_ACCESS_LOCAL_WRITE ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
-    return (mr & need) && (qp & need) ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+    if (!(qp & need))
+        return IBV_WC_REM_INV_REQ_ERR;
+    return mr & need ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 }
 
 static void rights_of_region_and_queue_are_both_needed(void **state)

@@ -108,13 +108,11 @@ static void the_header_is_ipv4(void **state)
     ud_close(&p);
 }
 
-static void a_reply_finds_its_way_by_the_completion(void **state)
+static void reply(struct ud_pair *pp)
 {
-    struct ud_pair p;
+    struct ud_pair p = *pp;
     struct ibv_wc wc;
 
-    (void)state;
-    ud_open(&p);
     struct ibv_sge sge = end_sge(&p.l, 0, 4), back = end_sge(&p.r, 1000, 8);
     struct ibv_send_wr wr = datagram(&p, &sge, 1);
     CHECK_INT(post_recv(&p.r, 2, 0, 100), 0);
@@ -135,6 +133,31 @@ static void a_reply_finds_its_way_by_the_completion(void **state)
     CHECK_INT(p.l.buf[540], 0x42);
     expect_wc(p.r.cq, 4, IBV_WC_SUCCESS, NULL);
     CHECK_INT(ibv_destroy_ah(ah), 0);
+}
+
+static void a_reply_finds_its_way_by_the_completion(void **state)
+{
+    struct ud_pair p;
+
+    (void)state;
+    ud_open(&p);
+    reply(&p);
+    ud_close(&p);
+}
+
+// The same with the link-local GID: the header is IPv6 then.
+static void a_reply_finds_its_way_to_a_link_local_gid(void **state)
+{
+    struct ud_pair p;
+
+    (void)state;
+    ud_open(&p);
+    CHECK_INT(ibv_destroy_ah(p.ah), 0);
+    p.l.gid_index = 0;
+    CHECK_INT(ibv_query_gid(p.r.ctx, 1, 0, &p.r.gid), 0);
+    p.ah = handle(&p.l, &p.r.gid);
+    reply(&p);
+    CHECK_INT((unsigned char)p.r.buf[0] >> 4, 6);
     ud_close(&p);
 }
 
@@ -241,6 +264,7 @@ int main(void)
         cmocka_unit_test(data_starts_at_byte_40),
         cmocka_unit_test(the_header_is_ipv4),
         cmocka_unit_test(a_reply_finds_its_way_by_the_completion),
+        cmocka_unit_test(a_reply_finds_its_way_to_a_link_local_gid),
         cmocka_unit_test(what_cannot_be_delivered_is_dropped_silently),
         cmocka_unit_test(a_receive_without_room_for_40_more_bytes),
         cmocka_unit_test(a_datagram_longer_than_the_mtu_is_a_local_error),

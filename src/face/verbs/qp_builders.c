@@ -194,7 +194,7 @@ static void wr_start(struct ibv_qp_ex *ex)
     dock_post_begin(qp->dev, &qp->build->post);
     qp->build->error = 0;
     qp->build->pending = false;
-    if (!qp->build->post.sq->accepting)
+    if (!vb_takes_sends(&qp->build->post))
         fail(qp->build, dock_refuse(EINVAL, "ibv_wr_start: queue %u is not in a state that takes requests",
                                     ex->qp_base.qp_num));
 }

@@ -176,8 +176,7 @@ static __attribute__((noinline, cold)) int refuse_state(const struct vb_qp *qp, 
                        qp->ex.qp_base.qp_num);
 }
 
-// Strict: a send queue takes WRs from RTS on (RTS, SQD, SQE, ERR); WRs before bad_wr are posted, those from
-// it on are not.
+// WRs before bad_wr are posted, those from it on are not.
 int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct vb_qp *qp = vb_qp(ibqp);
@@ -186,7 +185,7 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
     int err = 0;
 
     dock_post_begin(qp->dev, &post);
-    if (__builtin_expect(!post.sq->accepting, 0))
+    if (__builtin_expect(!vb_takes_sends(&post), 0))
         err = refuse_state(qp, "ibv_post_send");
     for (; wr && !err; wr = wr->next) {
         err = take_wr(qp, wr, &w);

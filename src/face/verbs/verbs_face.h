@@ -177,6 +177,15 @@ static inline void *vb_none(int error)
     return NULL;
 }
 
+// Strict: a send queue takes requests in RTS, SQD, SQE and ERR. Between dock_post_begin and dock_post_end,
+// so that no change of state comes between.
+static inline bool vb_takes_sends(const struct dock_post *post)
+{
+    enum dock_state state = dock_post_state(post);
+
+    return state != DOCK_RESET && state != DOCK_INIT && state != DOCK_RTR;
+}
+
 // ---- device.c, sysfs.c
 
 // The one device of this process's list. Never NULL.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the verbs face share: one end of a connection with everything it needs, two of them connected
-// in one process or in two, polling with a time limit. A check that fails ends the test with the place and what
-// was expected; in a child process it ends the child with status 1.
+// What the tests of the verbs face share: one end of a connection with everything it needs, two of them
+// connected in one process or in two, polling with a time limit. A check that fails ends the test with the
+// place and what was expected; in a child process it ends the child with status 1.
 #ifndef DOCK_TESTS_FACE_LIB_ENDS_H
 #define DOCK_TESTS_FACE_LIB_ENDS_H
 
@@ -98,8 +98,8 @@ struct ibv_send_wr send_wr(uint64_t wr_id, enum ibv_wr_opcode op, struct ibv_sge
                            uint32_t rkey);
 int post(struct end *e, struct ibv_send_wr *wr);
 
-// Run `left` here and `right` in a child; `sock` connects them. Returns when both ended; the test fails if the child
-// did not end with 0. No device may be open.
+// Run `left` here and `right` in a child; `sock` connects them. Returns when both ended; the test fails if
+// the child did not end with 0. No device may be open.
 void two_processes(void (*left)(int sock), void (*right)(int sock));
 void tell(int sock, const void *p, size_t n);
 void hear(int sock, void *p, size_t n);
