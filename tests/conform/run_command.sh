@@ -74,7 +74,7 @@ refused() {
     expect "$what: one line" 1 "$(echo "$got" | wc -l)"
 }
 
-if LC_ALL=C ldd /sbin/ldconfig 2>&1 | grep -q "statically linked"; then
+if LC_ALL=C LD_PRELOAD= ldd /sbin/ldconfig 2>&1 | grep -q "statically linked"; then
     refused "a statically linked program" "statically linked" $run /sbin/ldconfig --version
     printf '#!/sbin/ldconfig\n' >"$work/script"
     chmod +x "$work/script"
