@@ -140,49 +140,48 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 #define CQ_FLAGS_OFFERED ((uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
-     {
-         struct ibv_cq_init_attr_ex a = *attr;
-         struct vb_cq *cq;
+{
+    struct ibv_cq_init_attr_ex a = *attr;
+    struct vb_cq *cq;
 
-         if (a.comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
-             return vb_none(dock_refuse(
-                 -EOPNOTSUPP, "ibv_create_cq_ex: mask %#x: parent domains are not offered", a.comp_mask));
-         if (a.wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)
-             return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_cq_ex: wc_flags %#llx are not offered",
-                                        (unsigned long long)(a.wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)));
-         if (!(a.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
-             a.flags = 0;
-         if (a.flags & ~CQ_FLAGS_OFFERED)
-             return vb_none(dock_refuse(-EINVAL, "ibv_create_cq_ex: unknown flags %#x", a.flags));
-         cq = create(context, &a, "ibv_create_cq_ex");
-         if (!cq)
-             return NULL;
-         vb_fill_cq_readers(cq, a.wc_flags);
-         return &cq->ex;
-     }
+    if (a.comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+        return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_cq_ex: mask %#x: parent domains are not offered",
+                                   a.comp_mask));
+    if (a.wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)
+        return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_cq_ex: wc_flags %#llx are not offered",
+                                   (unsigned long long)(a.wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)));
+    if (!(a.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
+        a.flags = 0;
+    if (a.flags & ~CQ_FLAGS_OFFERED)
+        return vb_none(dock_refuse(-EINVAL, "ibv_create_cq_ex: unknown flags %#x", a.flags));
+    cq = create(context, &a, "ibv_create_cq_ex");
+    if (!cq)
+        return NULL;
+    vb_fill_cq_readers(cq, a.wc_flags);
+    return &cq->ex;
+}
 
-     int ibv_resize_cq(struct ibv_cq *cq, int cqe)
-     {
-         if (!cq || cqe < 1)
-             return dock_refuse(EINVAL, "ibv_resize_cq: no queue, or %d entries", cqe);
-         return dock_refuse(EOPNOTSUPP,
-                            "ibv_resize_cq: the depth of a completion queue is fixed at creation");
-     }
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+    if (!cq || cqe < 1)
+        return dock_refuse(EINVAL, "ibv_resize_cq: no queue, or %d entries", cqe);
+    return dock_refuse(EOPNOTSUPP, "ibv_resize_cq: the depth of a completion queue is fixed at creation");
+}
 
-     int ibv_destroy_cq(struct ibv_cq *cq)
-     {
-         struct ibv_context *context;
-         int err;
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    struct ibv_context *context;
+    int err;
 
-         if (!cq)
-             return dock_refuse(EINVAL, "ibv_destroy_cq: no queue given");
-         context = cq->context;
-         err = dock_cq_destroy(vb_cq(cq)->dev);
-         if (err)
-             return -err;
-         pthread_cond_destroy(&cq->cond);
-         pthread_mutex_destroy(&cq->mutex);
-         free(cq);
-         vb_object_gone(context);
-         return 0;
-     }
+    if (!cq)
+        return dock_refuse(EINVAL, "ibv_destroy_cq: no queue given");
+    context = cq->context;
+    err = dock_cq_destroy(vb_cq(cq)->dev);
+    if (err)
+        return -err;
+    pthread_cond_destroy(&cq->cond);
+    pthread_mutex_destroy(&cq->mutex);
+    free(cq);
+    vb_object_gone(context);
+    return 0;
+}
