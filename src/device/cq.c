@@ -24,9 +24,9 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
     if (err)
         return err;
     cq->rec = dock_arena_at(a, cq->rec_off);
-    dock_cqring_format(cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size, attr->depth,
-                       cq->id,
-                       (attr->ignore_overrun ? DOCK_CQ_OVERWRITE : 0) | (attr->stamps ? DOCK_CQ_STAMPS : 0), start);
+    dock_cqring_format(
+        cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size, attr->depth, cq->id,
+        (attr->ignore_overrun ? DOCK_CQ_OVERWRITE : 0) | (attr->stamps ? DOCK_CQ_STAMPS : 0), start);
     cq->ci = start;
     return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
 }
@@ -59,7 +59,8 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
     int err;
 
     if (attr->depth == 0 || attr->depth > dev->limits.max_cqe)
-        return dock_refuse(-EINVAL, "a CQ of %u entries, 1 to %u are possible", attr->depth, dev->limits.max_cqe);
+        return dock_refuse(-EINVAL, "a CQ of %u entries, 1 to %u are possible", attr->depth,
+                           dev->limits.max_cqe);
     err = dock_count_up(dev, &dev->n_cq, dev->limits.max_cq, "completion queues");
     if (err)
         return err;

@@ -13,16 +13,16 @@
 // A completion in the device's words. Of a failed one only id, status, qp_num, recv and vendor_err mean something.
 struct dock_wc {
     uint64_t id;
-    uint32_t status;  // enum dock_status
+    uint32_t status; // enum dock_status
     uint32_t vendor_err;
-    uint8_t recv;     // 1: of a receive
-    uint8_t op;       // send: enum dock_op; receive: enum dock_rop
+    uint8_t recv; // 1: of a receive
+    uint8_t op;   // send: enum dock_op; receive: enum dock_rop
     uint8_t grh, solicited;
     uint32_t bytes;
-    uint64_t imm;     // immediate as sent; ROP_SEND_INV: the key that was invalidated
+    uint64_t imm; // immediate as sent; ROP_SEND_INV: the key that was invalidated
     uint32_t qp_num, src_qp;
     uint64_t stamp_ns;
-    uint8_t eid[16];  // UD: of the sender
+    uint8_t eid[16]; // UD: of the sender
     struct dock_qp *qp;
 };
 

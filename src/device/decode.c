@@ -23,8 +23,9 @@ static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
 
     *blocks = 1;
     if (left > sq->post.mask + 1) {
-        dock_error("queue %u: the doorbell says %u, the device is at %u: it jumped past the ring or went back",
-                   sq->qp->number, pi, sq->exec);
+        dock_error(
+            "queue %u: the doorbell says %u, the device is at %u: it jumped past the ring or went back",
+            sq->qp->number, pi, sq->exec);
         *blocks = left; // nothing in between can be trusted
         return DOCK_ST_LOC_QP_OP;
     }

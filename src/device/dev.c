@@ -28,7 +28,8 @@ static void read_config(struct dock_dev *dev, const struct dock_config *cfg)
         dev->cfg = *cfg;
     dock_limits_read(&dev->limits);
     dev->fabric = dev->cfg.fabric;
-    dev->start_index = dev->cfg.start_index ? dev->cfg.start_index : (uint32_t)number_of("DRYDOCK_START_INDEX", 0);
+    dev->start_index =
+        dev->cfg.start_index ? dev->cfg.start_index : (uint32_t)number_of("DRYDOCK_START_INDEX", 0);
     if (!dev->cfg.stopped_ms)
         dev->cfg.stopped_ms = number_of("DRYDOCK_STOPPED_MS", STOPPED_MS);
     dev->waiter.stopped_limit_ns = dev->cfg.stopped_ms * 1000000;
@@ -39,7 +40,8 @@ static void read_config(struct dock_dev *dev, const struct dock_config *cfg)
 // Tables by tid and pd are indexed, not searched; their pages come as they are touched.
 static void *table(size_t count, size_t size)
 {
-    void *p = mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     return p == MAP_FAILED ? NULL : p;
 }
@@ -76,10 +78,12 @@ static void program_name(char out[16])
 static int make_port(struct dock_dev *dev)
 {
     struct dock_port *port = dock_arena_at(&dev->arena, 0);
-    int err = dock_arena_reserve(&dev->arena, DOCK_HAZARDS * sizeof(struct dock_hazard), 4096, &port->hazards);
+    int err =
+        dock_arena_reserve(&dev->arena, DOCK_HAZARDS * sizeof(struct dock_hazard), 4096, &port->hazards);
 
     if (!err)
-        err = dock_arena_reserve(&dev->arena, dev->nsegments * sizeof(struct dock_segrec), 4096, &port->segments);
+        err = dock_arena_reserve(&dev->arena, dev->nsegments * sizeof(struct dock_segrec), 4096,
+                                 &port->segments);
     if (err)
         return err;
     dev->port = port;
@@ -96,8 +100,12 @@ static int make_port(struct dock_dev *dev)
 
 struct dock_gift dock_dev_gift(const struct dock_dev *dev)
 {
-    return (struct dock_gift){.who = dev->waiter.me, .pid = getpid(), .shift = dev->arena.view.shift,
-                              .arena_fd = dev->arena.view.fd, .bell_fd = dev->bell_fd, .pidfd = dev->self_pidfd};
+    return (struct dock_gift){.who = dev->waiter.me,
+                              .pid = getpid(),
+                              .shift = dev->arena.view.shift,
+                              .arena_fd = dev->arena.view.fd,
+                              .bell_fd = dev->bell_fd,
+                              .pidfd = dev->self_pidfd};
 }
 
 static void init_locks(struct dock_dev *dev)
@@ -148,7 +156,8 @@ static int open_bell(struct dock_dev *dev)
     dev->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (dev->bell_fd < 0)
         return -errno;
-    dev->self_pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0); // -1 where there is none: liveness by record lock
+    dev->self_pidfd =
+        (int)syscall(SYS_pidfd_open, getpid(), 0); // -1 where there is none: liveness by record lock
     return 0;
 }
 
@@ -218,8 +227,9 @@ no_tables:
 int dock_dev_close(struct dock_dev *dev)
 {
     if (dev->n_qp || dev->n_cq || dev->n_srq || dev->n_mr || dev->n_mw)
-        return dock_refuse(-EBUSY, "the device has %u queue pairs, %u CQs, %u shared receive queues, %u regions", dev->n_qp,
-                           dev->n_cq, dev->n_srq, dev->n_mr + dev->n_mw);
+        return dock_refuse(-EBUSY,
+                           "the device has %u queue pairs, %u CQs, %u shared receive queues, %u regions",
+                           dev->n_qp, dev->n_cq, dev->n_srq, dev->n_mr + dev->n_mw);
     dock_engine_stop(dev);
     dock_gift_unlisten(&dev->dir, dev->waiter.me, dev->listen_fd);
     dock_peers_close(dev);

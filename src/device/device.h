@@ -28,23 +28,23 @@ struct dock_fabric;
 // _MAX_CQE, _MAX_QP_WR, _MAX_SRQ_WR override (1 .. the built-in ceiling).
 struct dock_limits {
     uint32_t max_qp, max_cq, max_srq, max_mr, max_mw, max_pd, max_ah; // objects per device
-    uint32_t max_qp_wr;  // WRs of a send or receive queue
-    uint32_t max_srq_wr; // WRs of a shared receive queue
+    uint32_t max_qp_wr;                                               // WRs of a send or receive queue
+    uint32_t max_srq_wr;                                              // WRs of a shared receive queue
     uint32_t max_cqe;
     uint32_t max_sge;    // per WR of any queue: 12
     uint32_t max_inline; // bytes: 192
     uint32_t max_rd_atomic;
-    uint64_t max_msg;    // bytes: 2^31
+    uint64_t max_msg; // bytes: 2^31
     uint64_t max_mr_size;
 };
 
 struct dock_config {
-    const char *dir;          // NULL: as the environment says
-    uint64_t stopped_ms;      // patience with a stopped holder; 0: DRYDOCK_STOPPED_MS, else 5000
-    uint32_t start_index;     // first PI/CI of every ring: a test hook (DRYDOCK_START_INDEX)
-    unsigned window_shift;    // 0: chosen
-    bool force_plain;         // do not recognise arena memory: the process_vm path, for tests
-    bool no_engine_thread;    // tests drive dock_engine_step() themselves
+    const char *dir;                  // NULL: as the environment says
+    uint64_t stopped_ms;              // patience with a stopped holder; 0: DRYDOCK_STOPPED_MS, else 5000
+    uint32_t start_index;             // first PI/CI of every ring: a test hook (DRYDOCK_START_INDEX)
+    unsigned window_shift;            // 0: chosen
+    bool force_plain;                 // do not recognise arena memory: the process_vm path, for tests
+    bool no_engine_thread;            // tests drive dock_engine_step() themselves
     const struct dock_fabric *fabric; // NULL: self and host; tests put a fake one in
 };
 
@@ -75,7 +75,7 @@ struct dock_mr {
     uint32_t tid, pd, access;
     uint32_t kind; // enum dock_seg_kind
     uint64_t va, len, addr, off;
-    dock_a32 windows; // memory windows bound to it
+    dock_a32 windows;       // memory windows bound to it
     struct dock_mr *region; // of a bound window
     dock_a32 live;
 };
@@ -83,8 +83,8 @@ struct dock_mr {
 // Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access: DOCK_ACCESS_*,
 // already checked for consistency by the face. -ENOMEM (limit), -EFAULT (range wraps), -EOPNOTSUPP
 // (memory is neither mapped nor reachable by process_vm: remote access would be impossible).
-int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va, uint32_t access,
-                     struct dock_mr **out);
+int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
+                     uint32_t access, struct dock_mr **out);
 // No byte moves through it after the return. -EBUSY while windows are bound to it.
 int dock_mr_deregister(struct dock_mr *mr);
 
@@ -103,16 +103,17 @@ int dock_chan_fd(const struct dock_chan *chan);
 int dock_chan_get(struct dock_chan *chan, void **cq_user);
 
 struct dock_cq_attr {
-    uint32_t depth;  // exactly so many completions fit
+    uint32_t depth;         // exactly so many completions fit
     struct dock_chan *chan; // or NULL
-    void *user;      // given back by dock_chan_get, dock_event
-    bool lock_free;  // the caller serialises poll
-    bool ignore_overrun; // the oldest are overwritten instead of an error
-    bool stamps;         // completions carry the time (dock_wc.stamp_ns, CLOCK_MONOTONIC)
+    void *user;             // given back by dock_chan_get, dock_event
+    bool lock_free;         // the caller serialises poll
+    bool ignore_overrun;    // the oldest are overwritten instead of an error
+    bool stamps;            // completions carry the time (dock_wc.stamp_ns, CLOCK_MONOTONIC)
 };
 
 int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out);
-int dock_cq_destroy(struct dock_cq *cq); // -EBUSY while queues use it; blocks until its events are acknowledged
+int dock_cq_destroy(
+    struct dock_cq *cq); // -EBUSY while queues use it; blocks until its events are acknowledged
 // One shot: the next completion (or the next solicited or failed one) puts one event on the channel.
 // `at_once`: if completions newer than the last poll are already there the event comes now (URMA's rule; verbs: false).
 int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once);
@@ -129,7 +130,7 @@ struct dock_srq_attr {
 };
 
 int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out);
-int dock_srq_destroy(struct dock_rq *srq); // -EBUSY while queue pairs use it
+int dock_srq_destroy(struct dock_rq *srq);                   // -EBUSY while queue pairs use it
 int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit); // -EINVAL above its depth
 uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
 uint32_t dock_srq_number(const struct dock_rq *srq);
@@ -160,7 +161,7 @@ struct dock_dev *dock_qp_dev(const struct dock_qp *qp);
 #define DOCK_MOD_STATE 1u
 #define DOCK_MOD_ACCESS 2u
 #define DOCK_MOD_QKEY 4u
-#define DOCK_MOD_DEST 8u       // eid and queue (RC, UC)
+#define DOCK_MOD_DEST 8u // eid and queue (RC, UC)
 #define DOCK_MOD_TIMEOUT 16u
 #define DOCK_MOD_RETRY 32u
 #define DOCK_MOD_RNR_RETRY 64u
@@ -176,7 +177,8 @@ struct dock_qp_mod {
     uint32_t qkey;
     uint8_t eid[16]; // as bytes of the GID, network order
     uint32_t dest_qp;
-    uint8_t timeout, retry, rnr_retry, rnr_timer; // codes as in verbs: 4.096 us * 2^timeout (0 = for ever), 7 = for ever
+    uint8_t timeout, retry, rnr_retry,
+        rnr_timer; // codes as in verbs: 4.096 us * 2^timeout (0 = for ever), 7 = for ever
     uint8_t rd_atomic, dest_rd_atomic;
     bool sqd_event;
 };
@@ -209,7 +211,7 @@ enum dock_event_kind {
 
 struct dock_event {
     enum dock_event_kind kind;
-    void *user; // of the object: qp, cq, srq; NULL for the device
+    void *user;   // of the object: qp, cq, srq; NULL for the device
     void *object; // struct dock_qp, dock_cq or dock_rq, for dock_event_ack
 };
 

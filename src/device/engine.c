@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "device/internal.h"
 
-#define TICK_NS 200000ull        // while work may be left lying
-#define LINGER_NS 10000000ull    // ticking goes on so long after the last work
-#define RAW_HOT_NS 50000ull      // a raw doorbell is polled so long after it last moved
+#define TICK_NS 200000ull     // while work may be left lying
+#define LINGER_NS 10000000ull // ticking goes on so long after the last work
+#define RAW_HOT_NS 50000ull   // a raw doorbell is polled so long after it last moved
 #define RAW_IDLE_NS 1000000ull
 #define DEEP_NS 1000000000ull
 

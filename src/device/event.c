@@ -86,7 +86,8 @@ static void append(struct dock_events *ev, const struct dock_event *event, dock_
     (void)n;
 }
 
-void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *event, dock_a32 *got)
+void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *event,
+                      dock_a32 *got)
 {
     if (to) {
         append(to, event, got);

@@ -7,8 +7,8 @@
 
 static bool known(unsigned op)
 {
-    return op <= DOCK_OP_CAS || op == DOCK_OP_FADD || op == DOCK_OP_NOP || (op >= DOCK_OP_SWAP && op <= DOCK_OP_FXOR) ||
-           op == DOCK_OP_BIND || op == DOCK_OP_INV;
+    return op <= DOCK_OP_CAS || op == DOCK_OP_FADD || op == DOCK_OP_NOP ||
+           (op >= DOCK_OP_SWAP && op <= DOCK_OP_FXOR) || op == DOCK_OP_BIND || op == DOCK_OP_INV;
 }
 
 static bool is_read(const struct dock_xfer *x)
@@ -32,19 +32,19 @@ static bool allowed(const struct dock_xfer *x, enum dock_service service)
 }
 
 // The WR is executed (or failed): in queue order its completion comes now, or when the earlier ones are finished.
-static enum dock_step conclude(struct dock_sq *sq, enum dock_runner by, bool finished)
+static enum dock_step conclude(struct dock_sq *sq, bool finished)
 {
     struct dock_xfer *x = &sq->x;
-    struct dock_outcome o = {.status = x->status, .bytes = x->bytes, .flags = x->flags, .op = x->op,
+    struct dock_outcome o = {.status = x->status,
+                             .bytes = x->bytes,
+                             .flags = x->flags,
+                             .op = x->op,
                              .last_block = sq->exec + sq->blocks - 1};
 
     sq->exec += sq->blocks;
     sq->mid = false;
     sq->rnr_tries = sq->timeout_tries = 0;
     sq->deadline_ns = 0;
-    dock_count64(&sq->rec->executed, 1);
-    dock_count64(by == DOCK_BY_POSTER ? &sq->rec->by_poster
-                                      : by == DOCK_BY_POLLER ? &sq->rec->by_poller : &sq->rec->by_engine, 1);
     if (finished)
         dock_probe(DOCK_AT_EXECUTE, sq->qp->number, sq->seq);
     sq->seq++;
@@ -55,11 +55,11 @@ static enum dock_step conclude(struct dock_sq *sq, enum dock_runner by, bool fin
     return DOCK_STEP_ON;
 }
 
-static enum dock_step fail(struct dock_sq *sq, uint32_t status, enum dock_runner by)
+static enum dock_step fail(struct dock_sq *sq, uint32_t status)
 {
     sq->x.status = status;
     sq->x.bytes = 0;
-    return conclude(sq, by, true);
+    return conclude(sq, true);
 }
 
 static enum dock_step wait(struct dock_sq *sq, enum dock_stall why)
@@ -69,11 +69,11 @@ static enum dock_step wait(struct dock_sq *sq, enum dock_stall why)
 }
 
 // Receiver not ready timer, IBTA vol 1 table 46, in units of 10 us by its 5-bit code.
-static const uint32_t rnr_10us[32] = {65536, 1,   2,   3,   4,   6,   8,   12,   16,   24,   32,
-                                      48,    64,  96,  128, 192, 256, 384, 512,  768,  1024, 1536,
+static const uint32_t rnr_10us[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                      48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
-static enum dock_step receiver_not_ready(struct dock_sq *sq, enum dock_runner by)
+static enum dock_step receiver_not_ready(struct dock_sq *sq)
 {
     const struct dock_qp *qp = sq->qp;
     uint64_t now = dock_now_ns();
@@ -83,7 +83,7 @@ static enum dock_step receiver_not_ready(struct dock_sq *sq, enum dock_runner by
     dock_count64(&sq->rec->rnr, 1);
     if (qp->rnr_retry != 7 && sq->rnr_tries == qp->rnr_retry) {
         dock_info("queue %u: receiver not ready, %u retries used up", qp->number, qp->rnr_retry);
-        return fail(sq, DOCK_ST_RNR_EXC, by);
+        return fail(sq, DOCK_ST_RNR_EXC);
     }
     sq->rnr_tries++;
     sq->deadline_ns = now + rnr_10us[dock_peek32(&sq->conn->queue->rnr_timer) & 31] * 10000ull;
@@ -91,7 +91,7 @@ static enum dock_step receiver_not_ready(struct dock_sq *sq, enum dock_runner by
 }
 
 // Nobody answers: as if packets were lost. A peer known to be dead is not waited for.
-static enum dock_step nobody_there(struct dock_sq *sq, bool dead, enum dock_runner by)
+static enum dock_step nobody_there(struct dock_sq *sq, bool dead)
 {
     const struct dock_qp *qp = sq->qp;
     uint64_t now = dock_now_ns();
@@ -99,9 +99,9 @@ static enum dock_step nobody_there(struct dock_sq *sq, bool dead, enum dock_runn
     if (!dead && sq->deadline_ns && now < sq->deadline_ns)
         return wait(sq, DOCK_STALL_NOBODY);
     if (dead || (qp->timeout_ns && sq->timeout_tries > qp->retry)) {
-        dock_info("queue %u: %s, %u retries used up", qp->number, dead ? "the peer is dead" : "the peer does not answer",
-                  qp->retry);
-        return fail(sq, DOCK_ST_RETRY_EXC, by);
+        dock_info("queue %u: %s, %u retries used up", qp->number,
+                  dead ? "the peer is dead" : "the peer does not answer", qp->retry);
+        return fail(sq, DOCK_ST_RETRY_EXC);
     }
     sq->timeout_tries++;
     sq->deadline_ns = now + (qp->timeout_ns ? qp->timeout_ns : 1000000000ull);
@@ -116,7 +116,7 @@ static struct dock_conn *way(struct dock_sq *sq)
     return dock_ud_way(sq->qp, sq->x.remote);
 }
 
-static enum dock_step perform(struct dock_sq *sq, uint32_t *budget, enum dock_runner by)
+static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
     struct dock_conn *c = way(sq);
@@ -124,10 +124,10 @@ static enum dock_step perform(struct dock_sq *sq, uint32_t *budget, enum dock_ru
 
     if (__builtin_expect(!c, 0)) { // an unreliable datagram to nobody is sent all the same
         x->bytes = x->len;
-        return conclude(sq, by, true);
+        return conclude(sq, true);
     }
     if (__builtin_expect(!c->peer, 0) && c->fabric->connect(c))
-        return sq->conn ? nobody_there(sq, false, by) : conclude(sq, by, true);
+        return sq->conn ? nobody_there(sq, false) : conclude(sq, true);
     sq->mid = true;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then look
@@ -135,20 +135,20 @@ static enum dock_step perform(struct dock_sq *sq, uint32_t *budget, enum dock_ru
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
 
     uint32_t moved = x->done - before;
-    dock_count64(&sq->rec->bytes_out, moved);
-    *budget -= moved < *budget ? moved : *budget;
+    sq->bytes += moved;
+    stay->bytes -= moved < stay->bytes ? moved : stay->bytes;
     switch (go) {
     case DOCK_GO_DONE:
-        return conclude(sq, by, true);
+        return conclude(sq, true);
     case DOCK_GO_PENDING:
         sq->reads += is_read(x);
-        return conclude(sq, by, false);
+        return conclude(sq, false);
     case DOCK_GO_MORE:
-        return *budget ? DOCK_STEP_ON : DOCK_STEP_BUDGET;
+        return stay->bytes ? DOCK_STEP_ON : DOCK_STEP_BUDGET;
     case DOCK_GO_RNR:
-        return receiver_not_ready(sq, by);
+        return receiver_not_ready(sq);
     default:
-        return nobody_there(sq, dock_peek32(&c->peer->dead), by);
+        return nobody_there(sq, dock_peek32(&c->peer->dead));
     }
 }
 
@@ -162,34 +162,34 @@ static bool must_wait(struct dock_sq *sq)
     return (is_read(&sq->x) && sq->reads >= sq->qp->rd_atomic) || !dock_sq_flights_open(sq);
 }
 
-static enum dock_step begin(struct dock_sq *sq, uint32_t pi, uint32_t *budget, enum dock_runner by)
+static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
     unsigned blocks;
-    uint32_t status = dock_sq_fetch(sq, pi, &blocks);
+    uint32_t status = dock_sq_fetch(sq, stay->pi, &blocks);
 
     sq->blocks = (uint8_t)(blocks > DOCK_WQE_BLOCKS ? 1 : blocks);
     if (__builtin_expect(status, 0)) {
-        enum dock_step on = fail(sq, status, by);
+        enum dock_step on = fail(sq, status);
         if (blocks > DOCK_WQE_BLOCKS)
-            sq->exec = pi;
+            sq->exec = stay->pi;
         return on;
     }
     if (__builtin_expect(!known(x->op) || !allowed(x, (enum dock_service)x->service), 0))
-        return fail(sq, known(x->op) ? DOCK_ST_LOC_QP_OP : DOCK_ST_UNSUPPORTED, by);
+        return fail(sq, known(x->op) ? DOCK_ST_LOC_QP_OP : DOCK_ST_UNSUPPORTED);
     if (__builtin_expect(x->service == DOCK_UD && x->len > DOCK_MTU, 0))
-        return fail(sq, DOCK_ST_LOC_LEN, by);
+        return fail(sq, DOCK_ST_LOC_LEN);
     if (__builtin_expect(must_wait(sq), 0))
         return wait(sq, DOCK_STALL_FINISH);
     if (__builtin_expect(is_local(x), 0)) {
         x->status = dock_local_op(sq, x);
-        return conclude(sq, by, true);
+        return conclude(sq, true);
     }
-    return perform(sq, budget, by);
+    return perform(sq, stay);
 }
 
 // In an error state what is left is flushed, in order; a request that was under way is one of them.
-static enum dock_step flush(struct dock_sq *sq, uint32_t pi, enum dock_runner by)
+static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
 {
     unsigned blocks;
 
@@ -200,18 +200,18 @@ static enum dock_step flush(struct dock_sq *sq, uint32_t pi, enum dock_runner by
         }
         sq->blocks = (uint8_t)blocks;
     }
-    return fail(sq, DOCK_ST_FLUSH, by);
+    return fail(sq, DOCK_ST_FLUSH);
 }
 
-enum dock_step dock_sq_step(struct dock_sq *sq, uint32_t pi, uint32_t *budget, enum dock_runner by)
+enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay)
 {
     uint32_t state = dock_peek32(&sq->rec->state); // our own queue: changed under the token we hold
 
     if (__builtin_expect(state == DOCK_RTS, 1))
-        return sq->mid ? perform(sq, budget, by) : begin(sq, pi, budget, by);
+        return sq->mid ? perform(sq, stay) : begin(sq, stay);
     if (state == DOCK_ERR || state == DOCK_SQE)
-        return flush(sq, pi, by);
+        return flush(sq, stay->pi);
     if (state == DOCK_SQD && sq->mid)
-        return perform(sq, budget, by);
+        return perform(sq, stay);
     return DOCK_STEP_IDLE;
 }

@@ -19,7 +19,8 @@ void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
     dock_probe(DOCK_AT_STATE, qp->number, lossy(qp) ? DOCK_SQE : DOCK_ERR);
     if (lossy(qp))
         return;
-    atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_FLUSH, memory_order_release); // pairs with attend()
+    atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_FLUSH,
+                             memory_order_release); // pairs with attend()
     dock_publish32(&qp->dev->port->attention, 1);
     dock_up_bell(dock_peer_self(qp->dev));
 }

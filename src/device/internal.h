@@ -31,8 +31,8 @@ enum dock_stall {
 
 // A started WR that a late fabric has not finished, or that waits for earlier ones to be.
 struct dock_flight {
-    dock_a32 finished; // release by the finisher, acquire by the token's holder
-    uint32_t status, bytes; // the finisher's
+    dock_a32 finished;          // release by the finisher, acquire by the token's holder
+    uint32_t status, bytes;     // the finisher's
     uint32_t last_block, flags; // the starter's
     uint8_t op;
     bool counted; // among the reads in flight
@@ -47,12 +47,13 @@ struct dock_sq {
     uint32_t seq;                // WRs, free-running: next to be started
     uint32_t retired;            // WRs whose completion is published or silently done
     dock_a64 busy;               // odd while local keys are in use (pairs with dock_quiesce)
+    uint64_t bytes;              // moved; told to the record at the end of a run
     bool mid;                    // `x` is started, in pieces or waiting for its receiver
     uint8_t blocks;              // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
     uint64_t deadline_ns;
-    uint32_t reads;              // reads and atomics in flight
-    struct dock_flight *flight;  // `flights` of them, a power of two, when the fabric is late
+    uint32_t reads;             // reads and atomics in flight
+    struct dock_flight *flight; // `flights` of them, a power of two, when the fabric is late
     uint32_t flights;
     struct dock_conn *conn;
     struct dock_qp *qp;
@@ -72,12 +73,12 @@ struct dock_rq {
     dock_a32 lock;
     bool lock_free, shared;
     uint32_t pi, depth, sge_max, pd;
-    uint32_t number; // of a shared queue
+    uint32_t number;     // of a shared queue
     uint64_t *wrid;      // by receive number
     dock_a32 spare_lock; // of the three below: the poller gives numbers back, the poster takes them
     uint32_t *spare;     // numbers that are free, a stack
     uint32_t spares;
-    bool *out;           // by number: posted and not yet polled
+    bool *out; // by number: posted and not yet polled
     dock_a32 users;
     void *user;
     struct dock_qp *owner; // of an own queue
@@ -107,7 +108,7 @@ struct dock_cq {
 struct dock_qp {
     struct dock_sq sq;
     struct dock_dev *dev;
-    struct dock_rq *rq;  // own or shared
+    struct dock_rq *rq; // own or shared
     struct dock_cq *send_cq, *recv_cq;
     struct dock_qrec *rec;
     uint32_t number;
@@ -120,7 +121,7 @@ struct dock_qp {
     uint32_t rd_atomic;
     uint32_t raw_seen; // the raw doorbell as the engine last saw it
     bool sqd_event, comm_told;
-    dock_a32 pins; // the engine works on it: destroy waits
+    dock_a32 pins;             // the engine works on it: destroy waits
     struct dock_conn conn;     // RC, UC: the way to the peer
     struct dock_conn *ud_conn; // UD: ways by destination, newest first
     pthread_mutex_t modify;    // of state changes by the program
@@ -173,11 +174,11 @@ struct dock_dev {
     struct dock_qp *qps;
     struct dock_cq *cqs;
     uint32_t n_qp, n_cq, n_srq, n_mr, n_mw, n_pd;
-    struct dock_mr **mr;  // by tid
-    uint8_t *variant;     // by tid: of its last keys
+    struct dock_mr **mr; // by tid
+    uint8_t *variant;    // by tid: of its last keys
     uint32_t tid_cursor;
-    dock_a32 tid_high;    // no tid above it was ever given
-    dock_a32 *pd_users;   // by pd; bit 31 = allocated
+    dock_a32 tid_high;  // no tid above it was ever given
+    dock_a32 *pd_users; // by pd; bit 31 = allocated
     uint32_t pd_cursor;
     uint32_t start_index;
 
@@ -207,8 +208,15 @@ void dock_sq_release(struct dock_sq *sq);
 void dock_sq_clear(struct dock_sq *sq);
 
 // ---- execute.c: one WQE
+// One stay at a queue: what may still be spent.
+struct dock_stay {
+    uint32_t pi, bytes, wrs;
+};
 enum dock_step { DOCK_STEP_ON, DOCK_STEP_IDLE, DOCK_STEP_BUDGET, DOCK_STEP_WAIT };
-enum dock_step dock_sq_step(struct dock_sq *sq, uint32_t pi, uint32_t *budget_bytes, enum dock_runner by);
+enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay);
+
+// ---- fast.c: small WRITEs in a straight line, as many as come in a row
+void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay);
 
 // ---- retire.c: completions of a send queue, in order
 struct dock_outcome {
@@ -297,7 +305,8 @@ void dock_chan_join(struct dock_chan *chan);
 void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq);
 
 // ---- event.c
-void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *ev, dock_a32 *got);
+void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *ev,
+                      dock_a32 *got);
 void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got);
 
 // ---- ids.c

@@ -43,8 +43,11 @@ static uint32_t chosen(const char *name, uint32_t usual, uint32_t ceiling)
 
 void dock_limits_read(struct dock_limits *out)
 {
-    *out = (struct dock_limits){
-        .max_sge = 12, .max_inline = 192, .max_rd_atomic = 16, .max_msg = 1ull << 31, .max_mr_size = 1ull << 47};
+    *out = (struct dock_limits){.max_sge = 12,
+                                .max_inline = 192,
+                                .max_rd_atomic = 16,
+                                .max_msg = 1ull << 31,
+                                .max_mr_size = 1ull << 47};
     for (unsigned i = 0; i < sizeof knob / sizeof *knob; i++)
         *(uint32_t *)((char *)out + knob[i].at) = chosen(knob[i].name, knob[i].usual, knob[i].ceiling);
 }

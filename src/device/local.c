@@ -2,9 +2,11 @@
 // Local keys, looked up on every access.
 #include "device/internal.h"
 
-static bool covers(const struct dock_lkey *l, const struct dock_xfer *x, uint64_t va, uint64_t len, uint32_t need)
+static bool covers(const struct dock_lkey *l, const struct dock_xfer *x, uint64_t va, uint64_t len,
+                   uint32_t need)
 {
-    return l->pd == x->pd && (l->access & need) == need && va >= l->va && len <= l->len && va - l->va <= l->len - len;
+    return l->pd == x->pd && (l->access & need) == need && va >= l->va && len <= l->len &&
+           va - l->va <= l->len - len;
 }
 
 // Raw producers leave the key unwritten: any region of the domain that covers the range will do.
@@ -28,7 +30,9 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
         uint32_t tid = sge->key >> 8;
         l = tid < dev->nsegments ? &dev->lkeys[tid] : &dev->lkeys[0];
         // pairs with dock_lkey_publish; entry 0 is never given a key
-        if (__builtin_expect(dock_acquire32(&l->key) != sge->key || !sge->key || !covers(l, x, sge->va, sge->len, need), 0))
+        if (__builtin_expect(dock_acquire32(&l->key) != sge->key || !sge->key ||
+                                 !covers(l, x, sge->va, sge->len, need),
+                             0))
             return DOCK_ST_LOC_PROT;
     } else {
         l = by_range(dev, x, sge, need);

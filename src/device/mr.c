@@ -61,8 +61,15 @@ void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr)
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn)
 {
     struct dock_segrec *rec = &dev->segments[mr->tid];
-    struct dock_segrec s = {.va = mr->va, .len = mr->len, .off = mr->off, .addr = mr->addr, .token = mr->rkey,
-                            .pd = mr->pd, .access = mr->access, .kind_qpn = mr->kind << 24 | qpn, .lkey = mr->lkey};
+    struct dock_segrec s = {.va = mr->va,
+                            .len = mr->len,
+                            .off = mr->off,
+                            .addr = mr->addr,
+                            .token = mr->rkey,
+                            .pd = mr->pd,
+                            .access = mr->access,
+                            .kind_qpn = mr->kind << 24 | qpn,
+                            .lkey = mr->lkey};
     uint64_t generation = dock_peek64(&rec->generation) | 1;
 
     s.sum = dock_segrec_sum(&s);
@@ -76,7 +83,8 @@ void dock_segrec_clear(struct dock_dev *dev, uint32_t tid)
 {
     struct dock_segrec *rec = &dev->segments[tid], none = {.kind_qpn = DOCK_SEG_FREE << 24, .sum = 1};
 
-    dock_set64(&rec->generation, dock_peek64(&rec->generation) | 1); // odd: refused until it is published anew
+    dock_set64(&rec->generation,
+               dock_peek64(&rec->generation) | 1); // odd: refused until it is published anew
     dock_fence_store();
     dock_segrec_copy(rec, &none);
 }
@@ -101,15 +109,16 @@ static int locate(struct dock_dev *dev, struct dock_mr *mr)
     return 0;
 }
 
-int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va, uint32_t access,
-                     struct dock_mr **out)
+int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
+                     uint32_t access, struct dock_mr **out)
 {
     struct dock_mr *mr;
     int err;
 
     if (addr + len < addr || va + len < va || len > dev->limits.max_mr_size)
-        return dock_refuse(len > dev->limits.max_mr_size ? -ENOMEM : -EFAULT, "a region of %#llx bytes at %#llx",
-                           (unsigned long long)len, (unsigned long long)addr);
+        return dock_refuse(len > dev->limits.max_mr_size ? -ENOMEM : -EFAULT,
+                           "a region of %#llx bytes at %#llx", (unsigned long long)len,
+                           (unsigned long long)addr);
     err = dock_pd_use(dev, pd);
     if (err)
         return err;
@@ -120,7 +129,8 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
     err = -ENOMEM;
     if (!mr)
         goto no_mr;
-    *mr = (struct dock_mr){.dev = dev, .pd = pd, .access = access, .kind = DOCK_SEG_MR, .va = va, .len = len, .addr = addr};
+    *mr = (struct dock_mr){
+        .dev = dev, .pd = pd, .access = access, .kind = DOCK_SEG_MR, .va = va, .len = len, .addr = addr};
     err = locate(dev, mr);
     if (!err)
         err = dock_tid_take(dev, mr);
@@ -146,7 +156,8 @@ int dock_mr_deregister(struct dock_mr *mr)
     struct dock_dev *dev = mr->dev;
 
     if (dock_acquire32(&mr->windows)) // pairs with the drop in window.c
-        return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, dock_peek32(&mr->windows));
+        return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey,
+                           dock_peek32(&mr->windows));
     dock_lkey_clear(dev, mr);
     dock_segrec_clear(dev, mr->tid);
     dock_probe(DOCK_AT_DEREGISTER, mr->tid, mr->len);

@@ -38,7 +38,8 @@ int dock_pd_destroy(struct dock_dev *dev, uint32_t pd)
         dev->pd_users[pd] = 0;
     pthread_mutex_unlock(&dev->lock);
     if (err)
-        return dock_refuse(err, err == -EBUSY ? "protection domain %u is still in use" : "no protection domain %u", pd);
+        return dock_refuse(
+            err, err == -EBUSY ? "protection domain %u is still in use" : "no protection domain %u", pd);
     return 0;
 }
 

@@ -167,7 +167,8 @@ void dock_peers_check(struct dock_dev *dev)
             free_slot(s);
         } else if (s->reach == HERE && !s->peer.self && !dead &&
                    (dock_idtable_evicted(&dev->ids_table, s->peer.who) ||
-                    (s->peer.pidfd < 0 && dock_idtable_life(&dev->ids_table, s->peer.who) == DOCK_LIFE_DEAD))) {
+                    (s->peer.pidfd < 0 &&
+                     dock_idtable_life(&dev->ids_table, s->peer.who) == DOCK_LIFE_DEAD))) {
             dead = s->peer.who;
             bury(dev, s);
         }
@@ -236,8 +237,14 @@ int dock_peers_open(struct dock_dev *dev)
 
     if (!s)
         return -ENOMEM;
-    s->peer = (struct dock_peer){.who = dev->waiter.me, .self = true, .pid = getpid(), .view = &dev->arena.view,
-                                 .port = dev->port, .bell_fd = dev->bell_fd, .pidfd = -1, .refs = 1};
+    s->peer = (struct dock_peer){.who = dev->waiter.me,
+                                 .self = true,
+                                 .pid = getpid(),
+                                 .view = &dev->arena.view,
+                                 .port = dev->port,
+                                 .bell_fd = dev->bell_fd,
+                                 .pidfd = -1,
+                                 .refs = 1};
     s->sock = -1;
     s->reach = HERE;
     dev->peers = dev->self = s;

@@ -25,8 +25,10 @@ void dock_cq_end(struct dock_cq *cq)
 
 static int corrupt(struct dock_qp *qp, const char *what)
 {
-    dock_error("queue %u: a completion does not fit what is outstanding (%s): the queue is in error", qp->number, what);
-    atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_LOCAL, memory_order_release); // pairs with attend()
+    dock_error("queue %u: a completion does not fit what is outstanding (%s): the queue is in error",
+               qp->number, what);
+    atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_LOCAL,
+                             memory_order_release); // pairs with attend()
     dock_publish32(&qp->dev->port->attention, 1);
     dock_up_bell(dock_peer_self(qp->dev));
     return -EBADMSG;

@@ -24,7 +24,8 @@ static inline bool has_room(const struct dock_sq_post *sq, const struct dock_pos
 {
     uint64_t freed = dock_acquire64(&sq->freed);
 
-    return p->posted - (uint32_t)(freed >> 32) < sq->depth && p->pi + blocks - (uint32_t)freed <= sq->mask + 1;
+    return p->posted - (uint32_t)(freed >> 32) < sq->depth &&
+           p->pi + blocks - (uint32_t)freed <= sq->mask + 1;
 }
 
 static inline void put_sges(char *at, const struct dock_wr *wr)
@@ -95,8 +96,8 @@ static inline void put_special(char *b, const struct dock_wr *wr)
         memcpy(b + 64, two, 16);
         break;
     default:
-        memcpy(b + 64 * (dock_op_is_atomic(wr->op) != 0), dock_op_is_atomic(wr->op) ? (const void *)&wr->operand : b,
-               dock_op_is_atomic(wr->op) ? 8 : 0);
+        memcpy(b + 64 * (dock_op_is_atomic(wr->op) != 0),
+               dock_op_is_atomic(wr->op) ? (const void *)&wr->operand : b, dock_op_is_atomic(wr->op) ? 8 : 0);
     }
 }
 
@@ -121,7 +122,8 @@ static void encode(char *b, const struct dock_wr *wr, uint32_t flags)
         put_sges(b + dock_wqe_data_at(wr->op), wr);
 }
 
-int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
+// The rest of dock_post_put: anything but a one-block WQE of one SGE.
+static int __attribute__((noinline)) put_any(struct dock_post *p, const struct dock_wr *wr)
 {
     struct dock_sq_post *sq = p->sq;
     uint32_t flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
@@ -151,6 +153,24 @@ int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
     p->pi += blocks;
     p->posted++;
     dock_probe(DOCK_AT_POST, dock_qp_number(p->qp), p->posted - 1);
+    return 0;
+}
+
+int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
+{
+    struct dock_sq_post *sq = p->sq;
+    uint32_t at = p->pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
+    struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
+
+    if (__builtin_expect((wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ) || wr->nsge != 1 ||
+                             flags & DOCK_F_INLINE || !sq->sge_max || dock_probe_hook || !has_room(sq, p, 1),
+                         0))
+        return put_any(p, wr);
+    put_control(w, wr, flags | (p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER));
+    put_sges((char *)w->body, wr);
+    sq->wrid[at] = wr->id;
+    p->pi++;
+    p->posted++;
     return 0;
 }
 

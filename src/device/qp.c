@@ -189,7 +189,8 @@ static int make_receive_queue(struct dock_qp *qp)
         qp->rq = a->srq;
         return 0;
     }
-    err = dock_rq_create(qp->dev, a->max_recv_wr, a->max_recv_sge ? a->max_recv_sge : 1, a->pd, qp->number, &qp->rq);
+    err = dock_rq_create(qp->dev, a->max_recv_wr, a->max_recv_sge ? a->max_recv_sge : 1, a->pd, qp->number,
+                         &qp->rq);
     if (!err) {
         qp->rq->owner = qp;
         qp->rq->lock_free = a->lock_free;

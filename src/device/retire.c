@@ -58,8 +58,11 @@ void dock_sq_reap(struct dock_sq *sq)
         struct dock_flight *f = &sq->flight[sq->retired & (sq->flights - 1)];
         if (!dock_acquire32(&f->finished)) // pairs with dock_up_finish
             return;
-        struct dock_outcome o = {.status = f->status, .bytes = f->bytes, .last_block = f->last_block,
-                                 .flags = f->flags, .op = f->op};
+        struct dock_outcome o = {.status = f->status,
+                                 .bytes = f->bytes,
+                                 .last_block = f->last_block,
+                                 .flags = f->flags,
+                                 .op = f->op};
         sq->reads -= f->counted;
         // What was in flight when the queue failed may have been executed, but its place is behind the failure.
         if (dock_peek32(&sq->rec->state) == DOCK_ERR && !o.status)

@@ -112,7 +112,8 @@ int dock_recv_put(struct dock_rq *rq, uint64_t id, const struct dock_sge *sge, u
     if (nsge > rq->sge_max)
         return dock_refuse(-EINVAL, "receive with %u SGEs on a queue made for %u", nsge, rq->sge_max);
     if (!take_number(rq, &number))
-        return dock_refuse(-ENOMEM, "receive queue full: %u receives posted whose completions are not polled", rq->depth);
+        return dock_refuse(-ENOMEM, "receive queue full: %u receives posted whose completions are not polled",
+                           rq->depth);
 
     struct dock_wqe_sge *at = dock_rq_sges(&rq->view, number);
     for (unsigned i = 0; i < rq->view.stride; i++)

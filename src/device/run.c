@@ -36,17 +36,18 @@ static inline bool let_go(struct dock_sq *sq)
     return false;
 }
 
-// Execute up to a budget. What is left to do, and who will.
-static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
+static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
 {
-    uint32_t pi = dock_acquire32(sq->post.doorbell), budget = DOCK_BUDGET_BYTES, wrs = DOCK_BUDGET_WRS;
-
     if (__builtin_expect(sq->flight != NULL, 0))
         dock_sq_reap(sq);
-    while (sq->exec != pi || sq->mid) {
-        if (__builtin_expect(wrs-- == 0 || budget == 0, 0))
+    for (;;) {
+        dock_sq_fast(sq, stay);
+        if (sq->exec == stay->pi && !sq->mid)
+            return DOCK_STALL_NONE;
+        if (__builtin_expect(stay->wrs == 0 || stay->bytes == 0, 0))
             return DOCK_STALL_BUDGET;
-        switch (dock_sq_step(sq, pi, &budget, by)) {
+        stay->wrs--;
+        switch (dock_sq_step(sq, stay)) {
         case DOCK_STEP_ON:
             break;
         case DOCK_STEP_IDLE:
@@ -57,7 +58,24 @@ static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
             return (enum dock_stall)sq->stall;
         }
     }
-    return DOCK_STALL_NONE;
+}
+
+// Execute up to a budget. What is left to do, and who will; what was done is told to the record once.
+static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
+{
+    struct dock_stay stay = {.pi = dock_acquire32(sq->post.doorbell), // pairs with the doorbell's publish
+                             .bytes = DOCK_BUDGET_BYTES,
+                             .wrs = DOCK_BUDGET_WRS};
+    uint32_t before = sq->seq;
+    enum dock_stall why = steps(sq, &stay);
+    uint32_t done = sq->seq - before;
+
+    if (done) {
+        dock_count64(&sq->rec->executed, done);
+        dock_count64(&sq->rec->by_poster + by, done);
+        dock_set64(&sq->rec->bytes_out, sq->bytes);
+    }
+    return why;
 }
 
 static void __attribute__((noinline)) leave_to_others(struct dock_sq *sq, enum dock_stall why)
@@ -82,7 +100,7 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
         if (__builtin_expect(let_go(sq), 1))
             return;
         if (why == DOCK_STALL_BUDGET && by == DOCK_BY_POSTER) { // a posting call ends, whoever kicks:
-            do                                                  // the kicker took the queue off the ready list
+            do // the kicker took the queue off the ready list
                 leave_to_others(sq, why);
             while (!let_go(sq));
             return;
@@ -107,7 +125,8 @@ void dock_sq_clear(struct dock_sq *sq)
 {
     sq->exec = sq->post.pi;
     sq->seq = sq->retired = sq->post.posted;
-    dock_publish64(&sq->post.freed, (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
+    dock_publish64(&sq->post.freed,
+                   (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
     sq->mid = false;
     sq->stall = DOCK_STALL_NONE;
     sq->rnr_tries = sq->timeout_tries = 0;

@@ -26,15 +26,15 @@ struct dock_sge {
 // A send WR in the device's words. Only the fields of its opcode count.
 struct dock_wr {
     uint64_t id;
-    uint8_t op;       // enum dock_op
+    uint8_t op; // enum dock_op
     uint8_t nsge;
-    uint32_t flags;   // DOCK_F_FENCE | SOLICITED | COMPLETE | INLINE
+    uint32_t flags;      // DOCK_F_FENCE | SOLICITED | COMPLETE | INLINE
     uint32_t inline_len; // sum of the lengths, when DOCK_F_INLINE
     const struct dock_sge *sge;
-    uint32_t rkey;    // one-sided: tid << 8 | variant. SEND_INV, INV: the key to invalidate. UD: the qkey
-    uint32_t remote;  // UD: destination queue. BIND: tid << 8 | variant of the region's lkey
+    uint32_t rkey;   // one-sided: tid << 8 | variant. SEND_INV, INV: the key to invalidate. UD: the qkey
+    uint32_t remote; // UD: destination queue. BIND: tid << 8 | variant of the region's lkey
     uint64_t raddr;
-    uint64_t imm;     // as the wire carries it; verbs uses the low 32 bits
+    uint64_t imm;              // as the wire carries it; verbs uses the low 32 bits
     uint64_t operand, compare; // atomics: add/swap/and/or/xor value; CAS: swap and compare
     uint32_t notify_key;       // WRITE_NOTIFY
     uint64_t notify_addr, notify_value;
@@ -50,7 +50,7 @@ struct dock_sq_post {
     uint32_t pi;     // blocks, free-running: next to be written
     uint32_t posted; // WRs, free-running
     uint32_t mask, depth;
-    uint32_t always;  // flags of every WQE: DOCK_F_COMPLETE when all are signaled
+    uint32_t always; // flags of every WQE: DOCK_F_COMPLETE when all are signaled
     uint32_t inline_max;
     dock_a32 lock;
     uint8_t lock_free, sge_max;

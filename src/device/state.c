@@ -38,7 +38,8 @@ bool dock_state_may(enum dock_state from, enum dock_state to, enum dock_service 
 
 const char *dock_state_name(enum dock_state state)
 {
-    static const char *const name[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "SUSPENDED", "GONE"};
+    static const char *const name[] = {"RESET", "INIT", "RTR",       "RTS", "SQD",
+                                       "SQE",   "ERR",  "SUSPENDED", "GONE"};
 
     return state <= DOCK_GONE ? name[state] : "?";
 }

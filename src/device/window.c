@@ -75,7 +75,8 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
         return false;
     if (!(mr->access & DOCK_ACCESS_MW_BIND))
         return false;
-    if (rights & (DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC) && !(mr->access & DOCK_ACCESS_LOCAL_WRITE))
+    if (rights & (DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC) &&
+        !(mr->access & DOCK_ACCESS_LOCAL_WRITE))
         return false;
     return x->raddr >= mr->va && x->operand <= mr->len && x->raddr - mr->va <= mr->len - x->operand;
 }
@@ -95,7 +96,8 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
         return DOCK_OK;
     mw->region = mr;
     atomic_fetch_add_explicit(&mr->windows, 1, memory_order_relaxed);
-    mw->va = mr->access & DOCK_ACCESS_ZERO_BASED || (uint32_t)x->compare & DOCK_ACCESS_ZERO_BASED ? 0 : x->raddr;
+    mw->va =
+        mr->access & DOCK_ACCESS_ZERO_BASED || (uint32_t)x->compare & DOCK_ACCESS_ZERO_BASED ? 0 : x->raddr;
     mw->len = x->operand;
     mw->off = mr->off == DOCK_SEG_PLAIN ? mr->off : mr->off + (x->raddr - mr->va);
     mw->addr = mr->addr + (x->raddr - mr->va);

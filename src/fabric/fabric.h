@@ -46,7 +46,7 @@ struct dock_rkey {
     uint32_t tid, token;
     uint64_t generation;
     const struct dock_segrec *rec;
-    char *base;   // va lies here in our mapping, NULL when the memory is plain
+    char *base;    // va lies here in our mapping, NULL when the memory is plain
     uint64_t addr; // va in the owner's address space
     uint64_t va, len;
     uint32_t access;
@@ -67,7 +67,7 @@ struct dock_conn {
     uint32_t key_pd; // protection domain of the target queue, as checked
     dock_who dest_who;
     uint8_t service;
-    bool views;      // the four below are open for `serial`
+    bool views; // the four below are open for `serial`
     bool force_plain;
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
@@ -87,10 +87,10 @@ struct dock_sge_local {
 // One WR while it is executed: decoded from the ring, owned by the device.
 struct dock_xfer {
     uint8_t op, nsge, service;
-    bool keyed;     // SGEs carry local keys; else local addresses are looked up by range
+    bool keyed; // SGEs carry local keys; else local addresses are looked up by range
     uint32_t flags;
-    uint32_t len;   // bytes in all
-    uint32_t pd;    // of the local keys
+    uint32_t len;    // bytes in all
+    uint32_t pd;     // of the local keys
     uint32_t remote; // tid or queue
     uint32_t token;
     uint64_t raddr, imm;
@@ -98,7 +98,7 @@ struct dock_xfer {
     uint32_t notify_tid, notify_token;
     uint64_t notify_addr, notify_value;
     const uint8_t *inline_data; // NULL: the SGEs
-    uint8_t eid[16]; // UD: the destination, network order
+    uint8_t eid[16];            // UD: the destination, network order
     struct dock_sge_local sge[DOCK_SGE_MAX];
     // progress of a transfer that is done in pieces
     uint32_t done;
@@ -126,6 +126,10 @@ struct dock_fabric {
     int (*connect)(struct dock_conn *conn);
     void (*disconnect)(struct dock_conn *conn);
     enum dock_go (*start)(struct dock_conn *conn, struct dock_xfer *x, void *sq);
+    // The short cut of a small WRITE from memory that can be touched: all of it, or nothing (false: go the long way,
+    // which finds out why). NULL where there is none.
+    bool (*put)(struct dock_conn *conn, uint32_t tid, uint32_t token, uint64_t raddr, const char *from,
+                uint32_t len);
 };
 
 extern const struct dock_fabric dock_fabric_host;

@@ -12,16 +12,20 @@ int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *o
 
     if (!rec)
         return -EBADMSG;
-    struct dock_cqrec seen = {.ring = rec->ring, .size = rec->size, .depth = rec->depth, .id = rec->id,
-                              .flags = rec->flags};
+    struct dock_cqrec seen = {
+        .ring = rec->ring, .size = rec->size, .depth = rec->depth, .id = rec->id, .flags = rec->flags};
     if (rec->sum != dock_cqrec_sum(&seen) || seen.size == 0 || seen.size & (seen.size - 1) ||
         seen.depth > seen.size || seen.ring % 64)
         return -EBADMSG;
     struct dock_cqe *ring = dock_view_at(view, seen.ring, (uint64_t)seen.size * sizeof *ring);
     if (!ring)
         return -EBADMSG;
-    *out = (struct dock_cqview){.rec = rec, .ring = ring, .size = seen.size, .depth = seen.depth,
-                                .shift = (uint32_t)__builtin_ctz(seen.size), .flags = seen.flags};
+    *out = (struct dock_cqview){.rec = rec,
+                                .ring = ring,
+                                .size = seen.size,
+                                .depth = seen.depth,
+                                .shift = (uint32_t)__builtin_ctz(seen.size),
+                                .flags = seen.flags};
     return 0;
 }
 

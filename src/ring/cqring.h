@@ -21,11 +21,11 @@ enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
 
 struct dock_cqrec {
     // line 0: the owner's, written at creation
-    uint64_t ring;       // offset of `size` entries
-    uint32_t size;       // a power of two: the owner bit needs it
-    uint32_t depth;      // so many fit
+    uint64_t ring;  // offset of `size` entries
+    uint32_t size;  // a power of two: the owner bit needs it
+    uint32_t depth; // so many fit
     uint32_t id;
-    uint32_t flags;      // DOCK_CQ_*
+    uint32_t flags; // DOCK_CQ_*
     uint32_t sum;
     // line 1: the producers'
     _Alignas(64) dock_a64 tail; // {tail, holder}
@@ -71,7 +71,8 @@ static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
 
 // Append a copy of `e` (its owner bit is filled in). -EOVERFLOW: no room; the overrun word is set, *first tells
 // whether this call set it. Any thread of any process.
-int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e, bool *first);
+int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e,
+                    bool *first);
 
 // Does this completion fire the arm? Clears it when so: the caller delivers exactly one event.
 // The light fence pairs with the heavy one in dock_cq_arm: store CQE, load armed | store armed, load CQE.

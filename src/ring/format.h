@@ -45,8 +45,9 @@ enum dock_op {
     DOCK_OP_FAND = 0x22,
     DOCK_OP_FOR = 0x23,
     DOCK_OP_FXOR = 0x24,
-    DOCK_OP_BIND = 0x28,  // control as WRITE: tid = window, token = new key; 48 {region tid, access}, 56 va, 64 len
-    DOCK_OP_INV = 0x29,   // local invalidate: tid, token
+    DOCK_OP_BIND =
+        0x28, // control as WRITE: tid = window, token = new key; 48 {region tid, access}, 56 va, 64 len
+    DOCK_OP_INV = 0x29, // local invalidate: tid, token
     DOCK_OPS = 0x2a,
 };
 
@@ -59,15 +60,15 @@ enum dock_op {
 
 // The first block as words. A WQE is written with plain stores: nobody reads it before the doorbell.
 struct dock_wqe {
-    uint32_t flags;    // byte 0
-    uint32_t op;       // 4
-    uint32_t tp_sge;   // 8
-    uint32_t remote;   // 12
-    uint8_t eid[16];   // 16
-    uint32_t token;    // 32
-    uint32_t udf;      // 36
-    uint64_t address;  // 40
-    uint8_t body[16];  // 48: the rest of the first block
+    uint32_t flags;   // byte 0
+    uint32_t op;      // 4
+    uint32_t tp_sge;  // 8
+    uint32_t remote;  // 12
+    uint8_t eid[16];  // 16
+    uint32_t token;   // 32
+    uint32_t udf;     // 36
+    uint64_t address; // 40
+    uint8_t body[16]; // 48: the rest of the first block
 };
 
 static_assert(sizeof(struct dock_wqe) == DOCK_BLOCK, "a block");
@@ -139,19 +140,19 @@ static inline unsigned dock_wqe_blocks(const struct dock_wqe *w)
 // what the public table does not number.
 enum dock_status {
     DOCK_OK = 0x000,
-    DOCK_ST_UNSUPPORTED = 0x100, // no such opcode here
-    DOCK_ST_LOC_LEN = 0x201,     // local: message longer than the receive, or than allowed
-    DOCK_ST_LOC_PROT = 0x202,    // local: key, bounds, rights or memory
+    DOCK_ST_UNSUPPORTED = 0x100,  // no such opcode here
+    DOCK_ST_LOC_LEN = 0x201,      // local: message longer than the receive, or than allowed
+    DOCK_ST_LOC_PROT = 0x202,     // local: key, bounds, rights or memory
     DOCK_ST_REM_RESP_LEN = 0x203, // the peer's receive was too short
-    DOCK_ST_REM_INV_REQ = 0x301, // the peer refused the request as malformed
-    DOCK_ST_REM_ACCESS = 0x302,  // the peer's key, bounds or rights
-    DOCK_ST_RNR_EXC = 0x400,     // receiver not ready, retries used up
-    DOCK_ST_RETRY_EXC = 0x500,   // no answer, retries used up
-    DOCK_ST_FLUSH = 0x600,       // not executed: the queue is in error
-    DOCK_ST_LOC_QP_OP = 0x2f0,   // local: malformed WQE
-    DOCK_ST_MW_BIND = 0x2f1,     // local: bind not allowed
-    DOCK_ST_REM_OP = 0x3f0,      // the peer failed while it served the request
-    DOCK_ST_FLUSH_DONE = 0x6f0,  // URMA's marks: made by the device, not by a request
+    DOCK_ST_REM_INV_REQ = 0x301,  // the peer refused the request as malformed
+    DOCK_ST_REM_ACCESS = 0x302,   // the peer's key, bounds or rights
+    DOCK_ST_RNR_EXC = 0x400,      // receiver not ready, retries used up
+    DOCK_ST_RETRY_EXC = 0x500,    // no answer, retries used up
+    DOCK_ST_FLUSH = 0x600,        // not executed: the queue is in error
+    DOCK_ST_LOC_QP_OP = 0x2f0,    // local: malformed WQE
+    DOCK_ST_MW_BIND = 0x2f1,      // local: bind not allowed
+    DOCK_ST_REM_OP = 0x3f0,       // the peer failed while it served the request
+    DOCK_ST_FLUSH_DONE = 0x6f0,   // URMA's marks: made by the device, not by a request
     DOCK_ST_SUSPEND_DONE = 0x6f1,
 };
 

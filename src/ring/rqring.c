@@ -39,8 +39,13 @@ int dock_rqview_open(struct dock_view *view, uint64_t off, struct dock_rqview *o
 
     if (!rec)
         return -EBADMSG;
-    struct dock_rqrec seen = {.sges = rec->sges, .index = rec->index, .claims = rec->claims, .size = rec->size,
-                              .stride = rec->stride, .id = rec->id, .pd = rec->pd};
+    struct dock_rqrec seen = {.sges = rec->sges,
+                              .index = rec->index,
+                              .claims = rec->claims,
+                              .size = rec->size,
+                              .stride = rec->stride,
+                              .id = rec->id,
+                              .pd = rec->pd};
     if (rec->sum != dock_rqrec_sum(&seen) || seen.size == 0 || seen.size & (seen.size - 1) ||
         seen.stride == 0 || seen.stride & (seen.stride - 1) || seen.stride > 16 ||
         (seen.sges | seen.index | seen.claims) % 64)

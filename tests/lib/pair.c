@@ -20,9 +20,9 @@ static void must(int err, const char *what)
     abort();
 }
 
-#define ALL_RIGHTS                                                                                                     \
-    (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC |        \
-     DOCK_ACCESS_MW_BIND)
+#define ALL_RIGHTS                                                                                           \
+    (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |                          \
+     DOCK_ACCESS_REMOTE_ATOMIC | DOCK_ACCESS_MW_BIND)
 
 static void make_memory(struct end *e, const struct end_opts *o)
 {
@@ -32,7 +32,8 @@ static void make_memory(struct end *e, const struct end_opts *o)
         e->mem = mmap(NULL, e->mem_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     else
         must(dock_mem_alloc(e->dev, e->mem_size, (void **)&e->mem), "dock_mem_alloc");
-    must(dock_mr_register(e->dev, e->pd, (uintptr_t)e->mem, e->mem_size, (uintptr_t)e->mem, ALL_RIGHTS, &e->mr),
+    must(dock_mr_register(e->dev, e->pd, (uintptr_t)e->mem, e->mem_size, (uintptr_t)e->mem, ALL_RIGHTS,
+                          &e->mr),
          "dock_mr_register");
 }
 
@@ -47,10 +48,20 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
     must(dock_pd_create(dev, &e->pd), "dock_pd_create");
     must(dock_cq_create(dev, &ca, &e->scq), "dock_cq_create");
     must(dock_cq_create(dev, &ca, &e->rcq), "dock_cq_create");
-    struct dock_qp_attr qa = {.service = o->service, .pd = e->pd, .send_cq = e->scq, .recv_cq = e->rcq, .srq = o->srq,
-                              .max_send_wr = wr, .max_recv_wr = wr, .max_send_sge = sge, .max_recv_sge = sge,
-                              .max_inline = o->inline_max ? o->inline_max : 64, .signal_all = o->signal_all,
-                              .lock_free = o->lock_free, .raw = o->raw, .user = e};
+    struct dock_qp_attr qa = {.service = o->service,
+                              .pd = e->pd,
+                              .send_cq = e->scq,
+                              .recv_cq = e->rcq,
+                              .srq = o->srq,
+                              .max_send_wr = wr,
+                              .max_recv_wr = wr,
+                              .max_send_sge = sge,
+                              .max_recv_sge = sge,
+                              .max_inline = o->inline_max ? o->inline_max : 64,
+                              .signal_all = o->signal_all,
+                              .lock_free = o->lock_free,
+                              .raw = o->raw,
+                              .user = e};
     must(dock_qp_create(dev, &qa, &e->qp), "dock_qp_create");
     make_memory(e, o);
 }
@@ -71,8 +82,14 @@ void end_close(struct end *e)
 
 void end_connect(struct end *e, uint32_t dest_qp, const struct dock_qp_mod *knobs)
 {
-    struct dock_qp_mod m = {.timeout = 14, .retry = 7, .rnr_retry = 7, .rnr_timer = 1, .rd_atomic = 16, .dest_rd_atomic = 16,
-                            .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC,
+    struct dock_qp_mod m = {.timeout = 14,
+                            .retry = 7,
+                            .rnr_retry = 7,
+                            .rnr_timer = 1,
+                            .rd_atomic = 16,
+                            .dest_rd_atomic = 16,
+                            .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |
+                                      DOCK_ACCESS_REMOTE_ATOMIC,
                             .qkey = 0x1234};
 
     if (knobs)
@@ -144,5 +161,6 @@ struct dock_wr wr_onesided(uint8_t op, struct end *e, struct dock_sge *sge, size
                            const struct dock_mr *remote, uint64_t raddr)
 {
     *sge = (struct dock_sge){.addr = (uintptr_t)e->mem + off, .len = len, .key = e->mr->lkey};
-    return (struct dock_wr){.op = op, .nsge = 1, .sge = sge, .flags = DOCK_F_COMPLETE, .rkey = remote->rkey, .raddr = raddr};
+    return (struct dock_wr){
+        .op = op, .nsge = 1, .sge = sge, .flags = DOCK_F_COMPLETE, .rkey = remote->rkey, .raddr = raddr};
 }

@@ -24,7 +24,7 @@ struct end_opts {
     enum dock_service service;
     uint32_t wr, sge, inline_max, cqe; // 0: 64, 4, 64, 256
     size_t mem;                        // 0: 1 MiB
-    bool plain;      // memory from mmap instead of the arena
+    bool plain;                        // memory from mmap instead of the arena
     bool signal_all, lock_free, raw;
     struct dock_rq *srq;
     struct dock_chan *chan;

@@ -71,8 +71,9 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
     uint64_t old;
 
     // Where the old value goes is checked first: a request that fails locally must not have changed the target.
-    x->status = x->nsge != 1 || x->len != 8 ? DOCK_ST_LOC_LEN
-                                            : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);
+    x->status = x->nsge != 1 || x->len != 8
+                    ? DOCK_ST_LOC_LEN
+                    : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);
     if (!x->status && !span.at && !dock_xcopy_probe(span.plain, 8, true))
         x->status = DOCK_ST_LOC_PROT;
     if (!x->status)

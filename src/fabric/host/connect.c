@@ -21,7 +21,8 @@ static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uin
     for (uint32_t i = 0; h && i < DOCK_HAZARDS; i++) {
         uint32_t at = (peer->hazard_hint + i) % DOCK_HAZARDS;
         uint64_t nobody = 0;
-        if (dock_peek64(&h[at].owner) || !dock_claim64(&h[at].owner, &nobody, (uint64_t)me << 32 | queue | 1u << 31))
+        if (dock_peek64(&h[at].owner) ||
+            !dock_claim64(&h[at].owner, &nobody, (uint64_t)me << 32 | queue | 1u << 31))
             continue;
         uint32_t high = dock_peek32(&peer->port->hazard_high);
         while (high <= at && !dock_claim32(&peer->port->hazard_high, &high, at + 1))
@@ -68,7 +69,8 @@ void dock_host_disconnect(struct dock_conn *c)
 static bool open_views(struct dock_conn *c)
 {
     struct dock_qrec *q = c->queue;
-    struct dock_qrec seen = {.kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
+    struct dock_qrec seen = {
+        .kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
 
     if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp)
         return false;
@@ -111,7 +113,8 @@ void dock_host_attention(struct dock_conn *c, uint32_t why)
     uint32_t none = 0;
 
     dock_claim32(&c->queue->first_cause, &none, why);
-    atomic_fetch_or_explicit(&c->queue->attention, why, memory_order_release); // pairs with attend() of the engine
+    atomic_fetch_or_explicit(&c->queue->attention, why,
+                             memory_order_release); // pairs with attend() of the engine
     dock_publish32(&c->peer->port->attention, 1);
     dock_up_bell(c->peer);
 }

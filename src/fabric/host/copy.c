@@ -8,22 +8,6 @@
 #include "arena/xcopy.h"
 #include "fabric/host/host.h"
 
-// A naturally aligned word moves in one store, so that a CPU that polls it never sees half of it.
-static void copy_direct(char *to, const char *from, uint32_t n)
-{
-    if (n == 8 && !((uintptr_t)to & 7)) {
-        uint64_t word;
-        memcpy(&word, from, 8);
-        atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
-    } else if (n == 4 && !((uintptr_t)to & 3)) {
-        uint32_t word;
-        memcpy(&word, from, 4);
-        atomic_store_explicit((dock_a32 *)(void *)to, word, memory_order_relaxed);
-    } else {
-        memcpy(to, from, n);
-    }
-}
-
 static void count_fallback(struct dock_conn *c, uint32_t n)
 {
     struct dock_port *mine = c->peer->port; // shown at the target: it is its memory that is not mapped
@@ -42,12 +26,13 @@ static uint32_t move_direct(const struct dock_span *s, char *remote, uint32_t n,
 {
     if (s->at) {
         if (to_remote)
-            copy_direct(remote, s->at, n);
+            dock_host_copy(remote, s->at, n);
         else
-            copy_direct(s->at, remote, n);
+            dock_host_copy(s->at, remote, n);
         return DOCK_OK;
     }
-    int err = to_remote ? dock_xcopy_from(getpid(), remote, s->plain, n) : dock_xcopy_to(getpid(), remote, s->plain, n);
+    int err = to_remote ? dock_xcopy_from(getpid(), remote, s->plain, n)
+                        : dock_xcopy_to(getpid(), remote, s->plain, n);
     return err ? DOCK_ST_LOC_PROT : DOCK_OK;
 }
 
@@ -79,13 +64,16 @@ static uint32_t move_span(struct dock_conn *c, const struct dock_span *s, struct
     return status;
 }
 
-uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_place r, uint32_t n, bool to_remote)
+uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_place r, uint32_t n,
+                        bool to_remote)
 {
     uint32_t skip = x->done;
 
     dock_fence_store(); // earlier requests of this queue are placed before this one
     if (x->inline_data)
-        return n ? move_span(c, &(struct dock_span){.at = (char *)(uintptr_t)x->inline_data + skip}, &r, n, to_remote) : DOCK_OK;
+        return n ? move_span(c, &(struct dock_span){.at = (char *)(uintptr_t)x->inline_data + skip}, &r, n,
+                             to_remote)
+                 : DOCK_OK;
     for (unsigned i = 0; i < x->nsge && n; i++) {
         uint32_t len = x->sge[i].len, take;
         struct dock_span span;
@@ -94,7 +82,8 @@ uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_pl
             continue;
         }
         take = len - skip < n ? len - skip : n;
-        uint32_t status = dock_up_local(c->dev, x, &x->sge[i], skip, to_remote ? 0 : DOCK_ACCESS_LOCAL_WRITE, &span);
+        uint32_t status =
+            dock_up_local(c->dev, x, &x->sge[i], skip, to_remote ? 0 : DOCK_ACCESS_LOCAL_WRITE, &span);
         if (!status)
             status = move_span(c, &span, &r, take, to_remote);
         if (__builtin_expect(status, 0))
@@ -109,7 +98,7 @@ uint32_t dock_host_put(const struct dock_place *r, const void *from, uint32_t n)
 {
     dock_fence_store();
     if (r->at) {
-        copy_direct(r->at, from, n);
+        dock_host_copy(r->at, from, n);
         return DOCK_OK;
     }
     int err = dock_xcopy_to(r->pid, from, r->plain, n);

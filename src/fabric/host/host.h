@@ -3,6 +3,8 @@
 #ifndef DOCK_FABRIC_HOST_H
 #define DOCK_FABRIC_HOST_H
 
+#include <string.h>
+
 #include "fabric/fabric.h"
 
 // ---- connect.c
@@ -22,18 +24,60 @@ static inline void dock_host_leave(struct dock_conn *c)
 // Tell the target's engine what we found wrong, or that something happened.
 void dock_host_attention(struct dock_conn *c, uint32_t why);
 
+// Does the queue answer us now? Inside the hazard.
+static inline bool dock_host_answers_again(const struct dock_conn *c)
+{
+    const struct dock_qrec *q = c->queue;
+
+    // pairs with the publish in dock_qp_modify; a queue in RTR, or not checked yet, takes the long way
+    return dock_acquire32(&q->state) == DOCK_RTS && c->views && dock_peek32(&q->serial) == c->serial &&
+           dock_peek32(&q->peer_id) == c->source_qp && dock_peek32(&q->peer_who) == c->waiter->me &&
+           !dock_peek32(&c->peer->dead);
+}
+
 // ---- keys.c
 
 // Find the remote key and check rights and bounds. Statuses as the requester sees them.
-uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len, uint32_t need,
-                        const struct dock_rkey **out);
+uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
+                        uint32_t need, const struct dock_rkey **out);
 
 // The local key of a receive of the target.
-bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len, const struct dock_rkey **out);
+bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,
+                    const struct dock_rkey **out);
 
 // The entry of a type 2 window that is bound to the target queue under `key`; NULL if there is none. Only such a
 // key may be invalidated from outside.
 struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key);
+
+// The key as it was found last, if it still stands and covers the range with these rights; else NULL.
+static inline const struct dock_rkey *dock_host_known_key(const struct dock_conn *c, uint32_t tid,
+                                                          uint32_t token, uint64_t va, uint64_t len,
+                                                          uint32_t need)
+{
+    const struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
+
+    if (!e->rec || e->tid != tid || e->token != token || e->local || (e->access & need) != need ||
+        len > e->len || va - e->va > e->len - len ||
+        dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
+        return NULL;
+    return e;
+}
+
+// A naturally aligned word moves in one store, so that a CPU that polls it never sees half of it.
+static inline void dock_host_copy(char *to, const char *from, uint32_t n)
+{
+    if (__builtin_expect(n == 8 && !((uintptr_t)to & 7), 1)) {
+        uint64_t word;
+        memcpy(&word, from, 8);
+        atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
+    } else if (n == 4 && !((uintptr_t)to & 3)) {
+        uint32_t word;
+        memcpy(&word, from, 4);
+        atomic_store_explicit((dock_a32 *)(void *)to, word, memory_order_relaxed);
+    } else {
+        memcpy(to, from, n);
+    }
+}
 
 // ---- copy.c
 
@@ -43,7 +87,8 @@ struct dock_place {
     pid_t pid;
 };
 
-static inline struct dock_place dock_host_place(const struct dock_conn *c, const struct dock_rkey *k, uint64_t va)
+static inline struct dock_place dock_host_place(const struct dock_conn *c, const struct dock_rkey *k,
+                                                uint64_t va)
 {
     if (__builtin_expect(k->base != NULL, 1))
         return (struct dock_place){.at = k->base + (va - k->va)};
@@ -51,7 +96,8 @@ static inline struct dock_place dock_host_place(const struct dock_conn *c, const
 }
 
 // Move n bytes of x's local data, from x->done on, to (or from) a remote place. 0 or a status.
-uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_place remote, uint32_t n, bool to_remote);
+uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_place remote, uint32_t n,
+                        bool to_remote);
 // One aligned word, or any bytes, of our own into a remote place.
 uint32_t dock_host_put(const struct dock_place *remote, const void *from, uint32_t n);
 
@@ -61,6 +107,8 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
 
+bool dock_host_put_small(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t raddr, const char *from,
+                         uint32_t len);
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq);
 
 #endif

@@ -40,13 +40,20 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     e->rec = NULL;
     if (!rec)
         return false;
-    uint64_t generation = dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
+    uint64_t generation =
+        dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
     dock_segrec_copy(&s, rec);
     if (generation & 1 || s.sum != dock_segrec_sum(&s) ||
         !(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
         return false;
-    *e = (struct dock_rkey){.tid = tid, .token = token, .local = local, .generation = generation, .addr = s.addr,
-                            .va = s.va, .len = s.len, .access = s.access};
+    *e = (struct dock_rkey){.tid = tid,
+                            .token = token,
+                            .local = local,
+                            .generation = generation,
+                            .addr = s.addr,
+                            .va = s.va,
+                            .len = s.len,
+                            .access = s.access};
     if (s.off != DOCK_SEG_PLAIN) {
         e->base = dock_view_at(c->peer->view, s.off, s.len);
         if (!e->base)
@@ -62,20 +69,22 @@ static bool find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
 
     if (__builtin_expect(!e->rec || e->tid != tid || e->token != token || e->local != local ||
-                             dock_acquire64(&e->rec->generation) != e->generation, 0) &&
+                             dock_acquire64(&e->rec->generation) != e->generation,
+                         0) &&
         !fill(c, tid, token, local, e))
         return false;
     *out = e;
     return (e->access & need) == need && va >= e->va && len <= e->len && va - e->va <= e->len - len;
 }
 
-uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len, uint32_t need,
-                        const struct dock_rkey **out)
+uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
+                        uint32_t need, const struct dock_rkey **out)
 {
     return __builtin_expect(find(c, tid, token, false, va, len, need, out), 1) ? DOCK_OK : DOCK_ST_REM_ACCESS;
 }
 
-bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len, const struct dock_rkey **out)
+bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,
+                    const struct dock_rkey **out)
 {
     // The owner names its memory by its own addresses: a region with an iova is found under the iova, as verbs has it.
     return find(c, key >> 8, key, true, va, len, DOCK_ACCESS_LOCAL_WRITE, out);

@@ -110,8 +110,8 @@ static void read_buffers(struct dock_conn *c, uint32_t receive, struct buffers *
 }
 
 // Place n bytes at offset `at` of the receive: from `header` when given, else from x's data (x->done moves on).
-static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buffers *b, uint64_t at, uint32_t n,
-                      const uint8_t *header)
+static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buffers *b, uint64_t at,
+                      uint32_t n, const uint8_t *header)
 {
     for (uint32_t i = 0; i < b->count && n; i++) {
         const struct dock_wqe_sge *s = &b->sge[i];
@@ -206,8 +206,9 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     }
     if (!status)
         status = place(c, x, &b, (uint64_t)x->done + header, n, NULL);
-    if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0)) // the sender's own memory went away: as on a wire, the
-        return done(x, status);                          // half message holds its receive until the queue fails
+    if (__builtin_expect(status == DOCK_ST_LOC_PROT,
+                         0))    // the sender's own memory went away: as on a wire, the
+        return done(x, status); // half message holds its receive until the queue fails
     if (__builtin_expect(status, 0))
         return receive_failed(c, x, DOCK_ST_LOC_PROT, DOCK_ST_REM_OP);
     dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);

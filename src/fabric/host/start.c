@@ -59,4 +59,5 @@ const struct dock_fabric dock_fabric_host = {
     .connect = dock_host_connect,
     .disconnect = dock_host_disconnect,
     .start = dock_host_start,
+    .put = dock_host_put_small,
 };

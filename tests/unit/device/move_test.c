@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Bytes move: every opcode between two devices of one process, and of a device with itself, on memory in the
 // arena and on plain memory.
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 
 #include "lib/pair.h"
@@ -60,7 +60,8 @@ static void write_and_read(struct world *w)
         uint32_t n = sizes[i];
         fill(w->a.mem, n, i);
         memset(w->b.mem + 4096, 0, n + 1);
-        struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &w->a, &sge, 0, n, w->b.mr, (uintptr_t)w->b.mem + 4096);
+        struct dock_wr wr =
+            wr_onesided(DOCK_OP_WRITE, &w->a, &sge, 0, n, w->b.mr, (uintptr_t)w->b.mem + 4096);
         wr.id = 100 + i;
         assert_int_equal(end_post(&w->a, &wr), 0);
         struct dock_wc wc = done(&w->a);
@@ -106,9 +107,9 @@ static void atomics(struct world *w)
         uint8_t op;
         uint64_t before, operand, compare, after;
     } t[] = {
-        {DOCK_OP_CAS, 5, 9, 5, 9},       {DOCK_OP_CAS, 5, 9, 6, 5},       {DOCK_OP_FADD, 5, 9, 0, 14},
-        {DOCK_OP_SWAP, 5, 9, 0, 9},      {DOCK_OP_FSUB, 5, 9, 0, -4ull},  {DOCK_OP_FAND, 5, 12, 0, 4},
-        {DOCK_OP_FOR, 5, 10, 0, 15},     {DOCK_OP_FXOR, 5, 12, 0, 9},
+        {DOCK_OP_CAS, 5, 9, 5, 9},   {DOCK_OP_CAS, 5, 9, 6, 5},      {DOCK_OP_FADD, 5, 9, 0, 14},
+        {DOCK_OP_SWAP, 5, 9, 0, 9},  {DOCK_OP_FSUB, 5, 9, 0, -4ull}, {DOCK_OP_FAND, 5, 12, 0, 4},
+        {DOCK_OP_FOR, 5, 10, 0, 15}, {DOCK_OP_FXOR, 5, 12, 0, 9},
     };
 
     for (unsigned i = 0; i < sizeof t / sizeof *t; i++) {
@@ -159,7 +160,11 @@ static void inline_and_gather(struct world *w)
     struct dock_sge sge[3] = {{(uintptr_t)w->a.mem, 10, w->a.mr->lkey},
                               {(uintptr_t)w->a.mem + 100, 0, w->a.mr->lkey},
                               {(uintptr_t)w->a.mem + 200, 30, w->a.mr->lkey}};
-    struct dock_wr wr = {.op = DOCK_OP_WRITE, .nsge = 3, .sge = sge, .flags = DOCK_F_COMPLETE, .rkey = w->b.mr->rkey,
+    struct dock_wr wr = {.op = DOCK_OP_WRITE,
+                         .nsge = 3,
+                         .sge = sge,
+                         .flags = DOCK_F_COMPLETE,
+                         .rkey = w->b.mr->rkey,
                          .raddr = (uintptr_t)w->b.mem + 3};
 
     fill(w->a.mem, 300, 9);
