@@ -2,9 +2,9 @@
 // Selective signaling: which of your WRITEs should say that they are done?
 //
 // A work request that asks for it ("signaled") leaves one completion entry in the completion queue (CQ) when
-// it has succeeded. One that does not ask is carried out all the same and leaves nothing. Requests of one send
-// queue complete in the order in which they were posted, so the entry of a later one tells that all earlier
-// ones are done as well. This program shows it, counts it, and then makes the classic mistake.
+// it has succeeded. One that does not ask is carried out all the same and leaves nothing. Requests of one
+// send queue complete in the order in which they were posted, so the entry of a later one tells that all
+// earlier ones are done as well. This program shows it, counts it, and then makes the classic mistake.
 //
 //     drydock run selective_signaling [DEVICE]       or, with an adapter:       selective_signaling [DEVICE]
 //
@@ -56,7 +56,7 @@ static void open_device(const char *wanted)
     must(w.ctx != NULL, "no such device");
     must((w.pd = ibv_alloc_pd(w.ctx)) != NULL, "ibv_alloc_pd");
     must((w.cq = ibv_create_cq(w.ctx, 2 * DEPTH, NULL, NULL, 0)) != NULL, "ibv_create_cq");
-    // Registration gives the device the right to the memory: to read the source, to let a peer write the target.
+    // Registration gives the device its rights: to read the source, to let a peer write the target.
     w.source_mr = ibv_reg_mr(w.pd, w.source, sizeof w.source, IBV_ACCESS_LOCAL_WRITE);
     w.target_mr =
         ibv_reg_mr(w.pd, w.target, sizeof w.target, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -186,7 +186,7 @@ static void eight_writes(void)
     must(!ibv_post_send(w.qp, wr, &bad), "ibv_post_send");
     while (known < 8) {
         unsigned id = (unsigned)wait_for_completion();
-        // The entry belongs to WRITE `id` alone. That the ones before are done as well follows from the order.
+        // The entry belongs to WRITE `id` alone. That those before are done as well follows from the order.
         printf("   completion %u belongs to WRITE %u and covers WRITEs %u to %u\n", ++entries, id, known + 1,
                id);
         known = id;
@@ -243,7 +243,7 @@ static void nothing_signaled(void)
         wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
     }
     int err = ibv_post_send(w.qp, wr, &bad);
-    // bad_wr is the first request that was not posted; those before it are in the queue and will be carried out.
+    // bad_wr is the first request that was not posted; those before it are in the queue and are carried out.
     printf("   ibv_post_send: %s, bad_wr is WRITE %llu: the %u before it are posted\n", strerror(err),
            bad ? (unsigned long long)bad->wr_id : 0, bad ? (unsigned)(bad - wr) : 0);
     while (landed(w.depth) <
