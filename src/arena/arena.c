@@ -91,7 +91,8 @@ static int grow(struct dock_arena *a)
     return 0;
 }
 
-// Back the whole pages around [off, off + size). What fallocate added before a failure stays until the range is freed.
+// Back the whole pages around [off, off + size). What fallocate added before a failure stays until the range
+// is freed.
 static int back(struct dock_arena *a, uint64_t off, uint64_t size)
 {
     uint64_t page = page_size(), end = up(off + size, page);

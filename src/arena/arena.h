@@ -17,10 +17,10 @@
 // A mapping of somebody's arena, ours or a peer's. Mappings are MADV_DONTDUMP and MADV_DONTFORK.
 struct dock_view {
     int fd;
-    unsigned shift;               // of the window size
+    unsigned shift;                       // of the window size
     _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
-    pthread_mutex_t lock;         // of mapping, not of reading
-    int pid;                      // that opened it: a forked child has none of the mappings
+    pthread_mutex_t lock;                 // of mapping, not of reading
+    int pid;                              // that opened it: a forked child has none of the mappings
 };
 
 // View somebody's arena. Demands F_SEAL_SHRINK (else a peer's ftruncate is our SIGBUS): -EPERM.
@@ -44,11 +44,11 @@ static inline void *dock_view_at(struct dock_view *v, uint64_t off, uint64_t len
 }
 
 struct dock_arena {
-    struct dock_view view; // our own mapping of our own file
-    pthread_mutex_t lock;  // of what follows
+    struct dock_view view;     // our own mapping of our own file
+    pthread_mutex_t lock;      // of what follows
     struct dock_extent *free;  // sorted by offset, neighbours merged
     struct dock_extent *spare; // list nodes in hand, so that giving back never needs memory
-    uint64_t size;         // of the file: a multiple of the window size
+    uint64_t size;             // of the file: a multiple of the window size
     uint64_t used;
 };
 

@@ -108,7 +108,8 @@ struct dock_extent *dock_extent_give(struct dock_extent **free, struct dock_exte
         e->size += size;
         return e;
     }
-    // Only a piece without a free neighbour needs a node, and only for such a piece is one sure to be in hand.
+    // Only a piece without a free neighbour needs a node, and only for such a piece is one sure to be in
+    // hand.
     e = pop(spare);
     *e = (struct dock_extent){off, size, *at};
     *at = e;

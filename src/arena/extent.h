@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Free space of an arena: extents in process-private memory, sorted by offset, neighbours in one window merged.
-// There are never more free extents than live allocations plus windows. Whoever adds one of these brings one
-// node along (dock_extent_stock), so that giving back never has to ask for memory.
+// Free space of an arena: extents in process-private memory, sorted by offset, neighbours in one window
+// merged. There are never more free extents than live allocations plus windows. Whoever adds one of these
+// brings one node along (dock_extent_stock), so that giving back never has to ask for memory.
 #ifndef DOCK_ARENA_EXTENT_H
 #define DOCK_ARENA_EXTENT_H
 

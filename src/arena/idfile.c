@@ -149,7 +149,8 @@ static int say(const struct dock_rundir *dir, int code, const char *why)
     return code;
 }
 
-// The header is locked. Whoever comes first finds no magic; so does who follows one that died before writing it.
+// The header is locked. Whoever comes first finds no magic; so does who follows one that died before writing
+// it.
 static int make_or_check(int fd, const struct dock_rundir *dir)
 {
     struct dock_idhead head = {.magic = 0};
@@ -204,7 +205,7 @@ close_fd:
 static int first_open(const struct dock_rundir *dir, struct dock_idfile **out)
 {
     struct dock_idfile *f = calloc(1, sizeof *f);
-    struct stat st;
+    struct stat st = {0};
     int ret;
 
     if (!f)

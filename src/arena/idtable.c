@@ -51,7 +51,8 @@ static enum dock_life slot_life(const struct dock_idtable *t, uint32_t slot)
                                                                             : -ENOSYS;
     if (alive < 0)
         return held == 0 ? DOCK_LIFE_DEAD : DOCK_LIFE_UNKNOWN;
-    // Alive without its lock: it has closed all descriptors and still uses the table, or it is an exec's successor.
+    // Alive without its lock: it has closed all descriptors and still uses the table, or it is an exec's
+    // successor.
     if (alive && dock_process_maps(owner.pid, DOCK_IDFILE_NAME) != 0)
         return DOCK_LIFE_ALIVE;
     return DOCK_LIFE_DEAD;
@@ -100,7 +101,8 @@ static int no_block(void)
     return -ENOSPC;
 }
 
-// A free slot with its lock. One whose lock is held although its record is free is passed over: its owner lives.
+// A free slot with its lock. One whose lock is held although its record is free is passed over: its owner
+// lives.
 static int take_slot(struct dock_idtable *t, uint32_t *slot)
 {
     for (unsigned tries = 0; tries < DOCK_SLOTS; tries++) {

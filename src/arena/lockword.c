@@ -8,8 +8,8 @@
 #include "base/log.h"
 
 #define SPIN_NS 100000u
-#define LOOK_NS 1000000u // between two looks at the holder's life
-#define NAP_NS 50000u    // between two looks at the word
+#define LOOK_NS 1000000ull // between two looks at the holder's life
+#define NAP_NS 50000u      // between two looks at the word
 
 enum verdict { WAIT, TAKE_OVER };
 
@@ -72,7 +72,8 @@ uint32_t dock_word_wait(dock_a64 *word, const struct dock_waiter *w, bool *inher
             watch = (struct watch){.word = seen, .looked = now, .due = now + SPIN_NS};
         else if (!is_free && now >= watch.due)
             take = judge(&watch, w, now) == TAKE_OVER;
-        // Pairs with the release in dock_word_unlock; of a dead holder, whatever it published last is what stands.
+        // Pairs with the release in dock_word_unlock; of a dead holder, whatever it published last is what
+        // stands.
         if (take && dock_claim64(word, &seen, dock_word_make(dock_word_value(seen), w->me))) {
             *inherited = !is_free;
             return dock_word_value(seen);

@@ -35,8 +35,8 @@ static void socket_name(dock_who who, char *name, size_t size)
     snprintf(name, size, "d%u.%u", dock_who_slot(who), dock_who_incarnation(who));
 }
 
-// An address that leads through our directory descriptor, so that the path is not resolved again. Without /proc: the
-// path (dock_rundir_open left room for the name).
+// An address that leads through our directory descriptor, so that the path is not resolved again. Without
+// /proc: the path (dock_rundir_open left room for the name).
 static socklen_t address(const struct dock_rundir *dir, dock_who who, struct sockaddr_un *a)
 {
     char prefix[DOCK_RUNDIR_PATH], name[24];
@@ -64,7 +64,8 @@ static void unlink_name(const struct dock_rundir *dir, dock_who who)
     unlinkat(dir->fd, name, 0);
 }
 
-// What an owner that died has left: incarnations of a slot are consecutive, so there is at most the one before.
+// What an owner that died has left: incarnations of a slot are consecutive, so there is at most the one
+// before.
 static void unlink_stale(const struct dock_rundir *dir, dock_who who)
 {
     uint32_t last = dock_who_incarnation(who) - 1;
@@ -137,7 +138,7 @@ static int send_gift(int fd, const struct dock_gift *g)
 
 int dock_gift_serve(int listen_fd, const struct dock_gift *mine)
 {
-    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), pid, ret;
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), pid = 0, ret;
 
     if (fd < 0) {
         ret = -errno;

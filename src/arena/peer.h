@@ -14,7 +14,7 @@
 struct dock_gift {
     dock_who who;
     int pid;      // in the giver's pid namespace
-    int seen_pid; // taker only: in the taker's pid namespace, 0 if the giver is not in it. What process_vm takes
+    int seen_pid; // taker only: in its own pid namespace, as process_vm takes it; 0 if the giver is not in it
     unsigned shift; // window size of the arena
     int arena_fd, bell_fd;
     int pidfd; // of the giver, -1 where the kernel has none
@@ -23,15 +23,15 @@ struct dock_gift {
 // The giver's side: a listening SOCK_SEQPACKET socket named after `who`. -errno.
 int dock_gift_listen(const struct dock_rundir *dir, dock_who who, int *listen_fd);
 void dock_gift_unlisten(const struct dock_rundir *dir, dock_who who, int listen_fd);
-// Serve one waiting caller, never blocking. Callers of another user get nothing (SO_PEERCRED), that is 0 as well.
-// -EAGAIN if nobody waits; other -errno as the system gave it (-EMFILE: the caller still waits).
+// Serve one waiting caller, never blocking. Callers of another user get nothing (SO_PEERCRED), that is 0 as
+// well. -EAGAIN if nobody waits; other -errno as the system gave it (-EMFILE: the caller still waits).
 int dock_gift_serve(int listen_fd, const struct dock_gift *mine);
 
 // The taker's side, in two halves so that an engine thread never blocks on it. Begin connects (the
 // listener's backlog answers at once) and returns a descriptor that becomes readable when the gift is
-// there: -ECONNREFUSED or -ENOENT when nobody listens, -EAGAIN when the listener's backlog is full, -EPERM when
-// another user listens. Take reads it: -EAGAIN not yet there, -ECONNRESET the giver went away, -EPROTO malformed
-// or of another incarnation. Take closes `sock` unless it returns -EAGAIN.
+// there: -ECONNREFUSED or -ENOENT when nobody listens, -EAGAIN when the listener's backlog is full, -EPERM
+// when another user listens. Take reads it: -EAGAIN not yet there, -ECONNRESET the giver went away, -EPROTO
+// malformed or of another incarnation. Take closes `sock` unless it returns -EAGAIN.
 int dock_gift_begin(const struct dock_rundir *dir, dock_who who, int *sock);
 int dock_gift_take(int sock, dock_who who, struct dock_gift *out);
 void dock_gift_drop(struct dock_gift *gift); // close its descriptors

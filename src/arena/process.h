@@ -14,8 +14,8 @@ struct dock_process {
 
 void dock_process_self(struct dock_process *out);
 bool dock_process_equal(const struct dock_process *a, const struct dock_process *b);
-// Is `p`, which is of our pid namespace, alive? 1, 0, or -errno if /proc cannot tell. A zombie is dead, but not one
-// whose other threads live on (main has called pthread_exit).
+// Is `p`, which is of our pid namespace, alive? 1, 0, or -errno if /proc cannot tell. A zombie is dead, but
+// not one whose other threads live on (main has called pthread_exit).
 int dock_process_alive(const struct dock_process *p);
 // Has the process a file of this name mapped? 1, 0, or -errno.
 int dock_process_maps(int pid, const char *name);

@@ -17,7 +17,8 @@
 
 void dock_xcopy_allow(void)
 {
-    // Yama holds one exception per process, so with several peers it must be "any". Without Yama: EINVAL, not needed.
+    // Yama holds one exception per process, so with several peers it must be "any". Without Yama: EINVAL, not
+    // needed.
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
@@ -94,7 +95,8 @@ static bool readable(uint64_t at, size_t n, size_t page)
     return process_vm_readv(getpid(), &local, 1, remote, n, 0) == (ssize_t)n;
 }
 
-// An atomic "add 0", done by the kernel: writes to the page, changes nothing, loses no store of another thread.
+// An atomic "add 0", done by the kernel: writes to the page, changes nothing, loses no store of another
+// thread.
 static bool writable(uint64_t at, size_t n, size_t page)
 {
     uint32_t own = 0;

@@ -14,12 +14,13 @@ void dock_xcopy_allow(void);
 // Does this process may use process_vm_* at all (seccomp, gVisor)? Tried once on itself, then remembered.
 bool dock_xcopy_works(void);
 
-// Copy `len` bytes between our memory at `here` and `there` in process `pid`. Our side may be a bad address as
-// well. 0; -EFAULT somewhere not mapped (part of the bytes may have moved); -ESRCH gone; -EPERM not allowed.
+// Copy `len` bytes between our memory at `here` and `there` in process `pid`. Our side may be a bad address
+// as well. 0; -EFAULT somewhere not mapped (part of the bytes may have moved); -ESRCH gone; -EPERM not
+// allowed.
 int dock_xcopy_to(pid_t pid, const void *here, uint64_t there, size_t len);
 int dock_xcopy_from(pid_t pid, void *here, uint64_t there, size_t len);
-// Can `len` bytes at our own address be read (or, with `write`, written)? Touches one byte per page through the
-// kernel; tells which side of a failed copy was at fault.
+// Can `len` bytes at our own address be read (or, with `write`, written)? Touches one byte per page through
+// the kernel; tells which side of a failed copy was at fault.
 bool dock_xcopy_probe(uint64_t here, size_t len, bool write);
 
 #endif

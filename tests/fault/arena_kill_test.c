@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Devices are killed at random instants while they hold a lock word, or while they change the id table. The others go
-// on, and what the word guards is never seen half done.
+// Devices are killed at random instants while they hold a lock word, or while they change the id table. The
+// others go on, and what the word guards is never seen half done.
 // timeout: 120
 // long-timeout: 600
 #include <stdbool.h>

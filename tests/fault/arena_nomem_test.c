@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The n-th allocation or system call fails, for every n until nothing fails any more: each failure is an error code
-// with a reason in words, and descriptors, mappings and heap are as before. This program's own functions stand in for
-// the C library's.
+// The n-th allocation or system call fails, for every n until nothing fails any more: each failure is an
+// error code with a reason in words, and descriptors, mappings and heap are as before. This program's own
+// functions stand in for the C library's.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

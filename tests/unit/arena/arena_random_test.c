@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A seeded run of alloc, reserve and free against a model: pieces never overlap, are zero when they come, keep their
-// bytes while they live, and the file holds no page that no piece needs.
+// A seeded run of alloc, reserve and free against a model: pieces never overlap, are zero when they come,
+// keep their bytes while they live, and the file holds no page that no piece needs.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

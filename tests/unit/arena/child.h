@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the arena's tests share: a child process that talks by single bytes, a directory of one's own, and counts of
-// what a process owns.
+// What the arena's tests share: a child process that talks by single bytes, a directory of one's own, and
+// counts of what a process owns.
 #ifndef DOCK_TEST_UNIT_ARENA_CHILD_H
 #define DOCK_TEST_UNIT_ARENA_CHILD_H
 

@@ -318,7 +318,8 @@ static void join_in_another_namespace(void *arg, struct child *parent)
     hear(parent->from, &go, 1);
 }
 
-// /proc is still that of the outer namespace inside, and its pid 1 means nothing outside: only the lock can tell.
+// /proc is still that of the outer namespace inside, and its pid 1 means nothing outside: only the lock can
+// tell.
 static void across_pid_namespaces_the_lock_tells(void **state)
 {
     struct child c = child_start(join_in_another_namespace, NULL);

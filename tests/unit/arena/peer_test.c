@@ -273,7 +273,7 @@ static void become_nobody_and_call(void *arg, struct child *parent)
 
     (void)arg;
     child_check(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
-    prctl(PR_SET_DUMPABLE, 1); // /proc/self/fd is ours again: the inherited descriptor leads past closed parents
+    prctl(PR_SET_DUMPABLE, 1); // or /proc/self/fd, which leads past closed parents, would not be ours
     child_check(dock_gift_begin(&dir, who, &sock) == -EPERM); // the listener is of another user
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/d3.5", dir.fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The orders that the device is built on, each as the shortest program that fails without it. A machine that does not
-// reorder a pair by itself cannot show the fault: these find a wrong fence where it matters, they prove nothing.
+// The orders that the device is built on, each as the shortest program that fails without it. A machine that
+// does not reorder a pair by itself cannot show the fault: these find a wrong fence where it matters, they
+// prove nothing.
 // timeout: 120
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +70,8 @@ static void meet(struct side *s, uint32_t round)
             dock_relax();
 }
 
-// Store buffering: each stores, fences, loads what the other stores. Both missing the other is what a fence forbids.
+// Store buffering: each stores, fences, loads what the other stores. Both missing the other is what a fence
+// forbids.
 static void *store_then_load(void *arg)
 {
     struct side *s = arg;
