@@ -38,8 +38,8 @@ struct dock_port {
     // line 1: the bell. A producer for this device writes its work, full fence, loads `asleep`;
     // the engine sets asleep, full fence, looks for work (pairs with dock_bell_ring).
     _Alignas(64) dock_a32 asleep;
-    dock_a32 attention;  // some qrec.attention or cqrec.attention is set: peers set it, the engine clears it
-    dock_a32 fatal;      // the device was declared dead while stopped, or its memory was found corrupted
+    dock_a32 attention; // some qrec.attention or cqrec.attention is set: peers set it, the engine clears it
+    dock_a32 fatal;     // the device was declared dead while stopped, or its memory was found corrupted
     dock_a32 nqueues, ncqs;
     dock_a32 hazard_high; // no hazard at or above this index was ever used
 
@@ -50,7 +50,8 @@ struct dock_port {
     _Alignas(64) dock_a64 moment[DOCK_MOMENTS];
     _Alignas(64) dock_a64 fallback_bytes, fallback_calls, arena_bytes, dropped;
 
-    _Alignas(64) dock_a64 block[DOCK_SLOTS]; // offset of the queue records of an id block that is ours, else 0
+    _Alignas(
+        64) dock_a64 block[DOCK_SLOTS]; // offset of the queue records of an id block that is ours, else 0
 };
 
 // One per (send queue, target device) pair, in the target's arena, written by the initiator. `busy` is odd
@@ -96,8 +97,8 @@ struct dock_segrec {
 
 static_assert(sizeof(struct dock_segrec) == 64, "a segment entry is one cache line");
 
-// An entry is read and written word by word while others may be at it; generation and sum tell whether what was
-// read holds together.
+// An entry is read and written word by word while others may be at it; generation and sum tell whether what
+// was read holds together.
 static inline void dock_segrec_copy(struct dock_segrec *to, const struct dock_segrec *from)
 {
     const dock_a64 *f = (const dock_a64 *)from;
@@ -146,7 +147,7 @@ enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES }
 struct dock_qrec {
     // line 0: what an initiator checks, written by the owner when the queue changes
     dock_a32 state;
-    dock_a32 serial;  // bumped at every create and destroy
+    dock_a32 serial;       // bumped at every create and destroy
     uint32_t kind_service; // kind << 8 | service
     uint32_t id;
     dock_a32 peer_id; // the queue that may send to this one (RC, UC)
@@ -155,9 +156,9 @@ struct dock_qrec {
     dock_a32 access; // DOCK_ACCESS_REMOTE_* that the queue allows
     uint64_t rq, cq; // offsets of the receive queue's and the receive completion queue's records
     dock_a32 qkey;
-    dock_a32 rnr_timer;  // 5-bit code, Table 46 of IBTA vol 1
-    dock_a32 rd_atomic;  // responder resources
-    uint32_t sum;        // of the fields that are not atomic
+    dock_a32 rnr_timer; // 5-bit code, Table 46 of IBTA vol 1
+    dock_a32 rd_atomic; // responder resources
+    uint32_t sum;       // of the fields that are not atomic
 
     // line 1: written by initiators
     _Alignas(64) dock_a32 attention;

@@ -33,9 +33,11 @@ static void put(enum dock_log_level level, const char *fmt, va_list args)
 
     vsnprintf(last_line, sizeof last_line, fmt, args);
     if (dock_log_on(level)) {
-        int n = snprintf(line, sizeof line, "drydock[%d] %s: %s\n", (int)getpid(), level_name[level], last_line);
+        int n =
+            snprintf(line, sizeof line, "drydock[%d] %s: %s\n", (int)getpid(), level_name[level], last_line);
         // One write per line, so that lines of several processes on one terminal do not mix.
-        ssize_t ignored = write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1));
+        ssize_t ignored =
+            write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1));
         (void)ignored;
     }
     errno = saved;

@@ -7,21 +7,21 @@
 #include <stdint.h>
 
 enum dock_moment {
-    DOCK_AT_POST,       // a WR was encoded into its slot
-    DOCK_AT_PUBLISH,    // the doorbell word was stored
-    DOCK_AT_RING,       // somebody asks for the queue to be run
-    DOCK_AT_FETCH,      // a WQE was taken out of the ring
-    DOCK_AT_ENTER,      // the initiator's hazard shows that it works in the target's memory
-    DOCK_AT_CLAIM,      // a receive was claimed, the consumer index not yet moved
-    DOCK_AT_TAKEN,      // the consumer index moved
-    DOCK_AT_PLACE,      // a piece of payload was placed
-    DOCK_AT_EXECUTE,    // the WR is executed
-    DOCK_AT_CQE_LOCK,   // the CQ's tail is held
-    DOCK_AT_CQE_WRITE,  // the CQE is valid, the tail not yet moved
-    DOCK_AT_COMPLETE,   // the CQE is published
-    DOCK_AT_POLL,       // a completion was taken out of the CQ
-    DOCK_AT_FREE,       // the slots that it covers are free
-    DOCK_AT_STATE,      // a queue changed its state
+    DOCK_AT_POST,      // a WR was encoded into its slot
+    DOCK_AT_PUBLISH,   // the doorbell word was stored
+    DOCK_AT_RING,      // somebody asks for the queue to be run
+    DOCK_AT_FETCH,     // a WQE was taken out of the ring
+    DOCK_AT_ENTER,     // the initiator's hazard shows that it works in the target's memory
+    DOCK_AT_CLAIM,     // a receive was claimed, the consumer index not yet moved
+    DOCK_AT_TAKEN,     // the consumer index moved
+    DOCK_AT_PLACE,     // a piece of payload was placed
+    DOCK_AT_EXECUTE,   // the WR is executed
+    DOCK_AT_CQE_LOCK,  // the CQ's tail is held
+    DOCK_AT_CQE_WRITE, // the CQE is valid, the tail not yet moved
+    DOCK_AT_COMPLETE,  // the CQE is published
+    DOCK_AT_POLL,      // a completion was taken out of the CQ
+    DOCK_AT_FREE,      // the slots that it covers are free
+    DOCK_AT_STATE,     // a queue changed its state
     DOCK_AT_REGISTER,
     DOCK_AT_DEREGISTER, // the key is refused from now on, users still being waited for
     DOCK_AT_CONNECT,    // a queue found its peer

@@ -10,7 +10,8 @@
 
 #include "device/device.h"
 
-// A completion in the device's words. Of a failed one only id, status, qp_num, recv and vendor_err mean something.
+// A completion in the device's words. Of a failed one only id, status, qp_num, recv and vendor_err mean
+// something.
 struct dock_wc {
     uint64_t id;
     uint32_t status; // enum dock_status

@@ -24,8 +24,8 @@ struct dock_fabric;
 
 // ---- the device
 
-// What is announced is enforced exactly. DRYDOCK_MAX_QP, _MAX_CQ, _MAX_SRQ, _MAX_MR, _MAX_MW, _MAX_PD, _MAX_AH,
-// _MAX_CQE, _MAX_QP_WR, _MAX_SRQ_WR override (1 .. the built-in ceiling).
+// What is announced is enforced exactly. DRYDOCK_MAX_QP, _MAX_CQ, _MAX_SRQ, _MAX_MR, _MAX_MW, _MAX_PD,
+// _MAX_AH, _MAX_CQE, _MAX_QP_WR, _MAX_SRQ_WR override (1 .. the built-in ceiling).
 struct dock_limits {
     uint32_t max_qp, max_cq, max_srq, max_mr, max_mw, max_pd, max_ah; // objects per device
     uint32_t max_qp_wr;                                               // WRs of a send or receive queue
@@ -80,9 +80,9 @@ struct dock_mr {
     dock_a32 live;
 };
 
-// Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access: DOCK_ACCESS_*,
-// already checked for consistency by the face. -ENOMEM (limit), -EFAULT (range wraps), -EOPNOTSUPP
-// (memory is neither mapped nor reachable by process_vm: remote access would be impossible).
+// Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access:
+// DOCK_ACCESS_*, already checked for consistency by the face. -ENOMEM (limit), -EFAULT (range wraps),
+// -EOPNOTSUPP (memory is neither mapped nor reachable by process_vm: remote access would be impossible).
 int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                      uint32_t access, struct dock_mr **out);
 // No byte moves through it after the return. -EBUSY while windows are bound to it.
@@ -115,7 +115,8 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
 int dock_cq_destroy(
     struct dock_cq *cq); // -EBUSY while queues use it; blocks until its events are acknowledged
 // One shot: the next completion (or the next solicited or failed one) puts one event on the channel.
-// `at_once`: if completions newer than the last poll are already there the event comes now (URMA's rule; verbs: false).
+// `at_once`: if completions newer than the last poll are already there the event comes now (URMA's rule;
+// verbs: false).
 int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once);
 void dock_cq_ack(struct dock_cq *cq, unsigned n);
 uint32_t dock_cq_depth(const struct dock_cq *cq);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Queues of asynchronous events. The descriptor is an eventfd in semaphore mode, so that its count is the number
-// of events that wait and O_NONBLOCK, poll and epoll work as on a device file.
+// Queues of asynchronous events. The descriptor is an eventfd in semaphore mode, so that its count is the
+// number of events that wait and O_NONBLOCK, poll and epoll work as on a device file.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>

@@ -31,7 +31,8 @@ static bool allowed(const struct dock_xfer *x, enum dock_service service)
     return true;
 }
 
-// The WR is executed (or failed): in queue order its completion comes now, or when the earlier ones are finished.
+// The WR is executed (or failed): in queue order its completion comes now, or when the earlier ones are
+// finished.
 static enum dock_step conclude(struct dock_sq *sq, bool finished)
 {
     struct dock_xfer *x = &sq->x;
@@ -130,7 +131,8 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
         return sq->conn ? nobody_there(sq, false) : conclude(sq, true);
     sq->mid = true;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
-    dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then look
+    dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then
+                        // look
     enum dock_go go = c->fabric->start(c, x, sq);
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
 

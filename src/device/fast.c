@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The small WRITE in a straight line: one SGE, memory that both sides have mapped, a key that was found before.
-// Whatever is different goes the long way through execute.c, which does the same with every check in words: what
-// is skipped here is only what cannot matter for such a request.
+// The small WRITE in a straight line: one SGE, memory that both sides have mapped, a key that was found
+// before. Whatever is different goes the long way through execute.c, which does the same with every check in
+// words: what is skipped here is only what cannot matter for such a request.
 #include "device/internal.h"
 
 #define FAST_BYTES 4096u
@@ -41,7 +41,8 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
     if (!suits(sq, &w, &s))
         return false;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
-    dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then look
+    dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then
+                        // look
     from = source(sq->qp->dev, &s, sq->x.pd);
     bool whole = from && c->fabric->put(c, w.remote & DOCK_ID_MASK, w.token, w.address, from, s.len);
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Queue ids: 20 bits, from the blocks that this device holds. An id that was given back is given again as late as
-// possible, so that a stale number finds nobody.
+// Queue ids: 20 bits, from the blocks that this device holds. An id that was given back is given again as
+// late as possible, so that a stale number finds nobody.
 #include <errno.h>
 #include <stdlib.h>
 

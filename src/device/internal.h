@@ -279,8 +279,8 @@ void dock_count_down(struct dock_dev *dev, uint32_t *count);
 void dock_repair(struct dock_dev *dev, dock_who dead);
 
 // ---- quiesce.c
-// Wait until nobody works any more in our memory who began before this call. `except`: a queue whose token the
-// caller holds.
+// Wait until nobody works any more in our memory who began before this call. `except`: a queue whose token
+// the caller holds.
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except); // dev->lock is not held
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except);
 
@@ -338,7 +338,8 @@ int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint
                    struct dock_rq **out);
 void dock_rq_destroy(struct dock_rq *rq);
 void dock_rq_clear(struct dock_rq *rq);
-// A polled receive completion: its WR id, and the number is free again. -EBADMSG for a number that is not out.
+// A polled receive completion: its WR id, and the number is free again. -EBADMSG for a number that is not
+// out.
 int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id);
 
 // ---- mr.c

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Queues with work that nobody is doing. Ready: a budget ran out, any poller or the engine goes on. Waiting: the
-// receiver is not ready or not there, the engine looks again.
+// Queues with work that nobody is doing. Ready: a budget ran out, any poller or the engine goes on. Waiting:
+// the receiver is not ready or not there, the engine looks again.
 #include "base/clock.h"
 #include "device/internal.h"
 

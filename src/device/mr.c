@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory regions: two tables, one private for our own local keys, one in the arena for what peers name. A key is
-// tid << 8 | variant; the variant of a local key is even, of a remote key odd, so they are never equal, and both
-// change with each use of the tid.
+// Memory regions: two tables, one private for our own local keys, one in the arena for what peers name. A key
+// is tid << 8 | variant; the variant of a local key is even, of a remote key odd, so they are never equal,
+// and both change with each use of the tid.
 #include <errno.h>
 #include <stdlib.h>
 

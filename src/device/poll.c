@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a CQE to a completion, and the slots that it covers to their poster. What the ring says is bounded before
-// it is used: it stands in memory that peers can write.
+// From a CQE to a completion, and the slots that it covers to their poster. What the ring says is bounded
+// before it is used: it stands in memory that peers can write.
 #include <errno.h>
 
 #include "device/internal.h"

@@ -19,7 +19,8 @@ void dock_spin_wait(dock_a32 *lock)
     }
 }
 
-// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (free_slots in poll.c).
+// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (free_slots in
+// poll.c).
 static inline bool has_room(const struct dock_sq_post *sq, const struct dock_post *p, unsigned blocks)
 {
     uint64_t freed = dock_acquire64(&sq->freed);

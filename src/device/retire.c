@@ -64,7 +64,8 @@ void dock_sq_reap(struct dock_sq *sq)
                                  .flags = f->flags,
                                  .op = f->op};
         sq->reads -= f->counted;
-        // What was in flight when the queue failed may have been executed, but its place is behind the failure.
+        // What was in flight when the queue failed may have been executed, but its place is behind the
+        // failure.
         if (dock_peek32(&sq->rec->state) == DOCK_ERR && !o.status)
             o.status = DOCK_ST_FLUSH;
         dock_set32(&f->finished, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Receive queues: creation, posting, and the way back of a receive's number. The number of a receive is free from
-// the poll of its completion to the next post; exactly `depth` are out at a time.
+// Receive queues: creation, posting, and the way back of a receive's number. The number of a receive is free
+// from the poll of its completion to the next post; exactly `depth` are out at a time.
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Who runs a send queue: whoever is there. One execution token per queue, a word of two bits. RUN: somebody
 // executes. KICK: somebody rang meanwhile. Every ring is a read-modify-write of the word, so it either takes
-// the token or leaves KICK where the holder, who must swap the word to let go, finds it and everything the ringer
-// had published before: no doorbell is lost, and no fence is needed.
+// the token or leaves KICK where the holder, who must swap the word to let go, finds it and everything the
+// ringer had published before: no doorbell is lost, and no fence is needed.
 #include "device/internal.h"
 
 #define RUN 1u

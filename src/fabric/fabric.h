@@ -4,7 +4,8 @@
 // The device publishes completions in queue order whatever the fabric does.
 //
 // What a fabric owes the device, for requests started on one queue (reference: RC ordering, IBTA vol 1 9.5):
-//  - remote effects of WRITE, SEND and atomics take place in the order they were started, each not before those
+//  - remote effects of WRITE, SEND and atomics take place in the order they were started, each not before
+//  those
 //    that came earlier, and a READ or atomic does not pass an earlier WRITE, SEND or atomic;
 //  - a READ may be overtaken by what follows; its local effect may come any time before it is finished;
 //  - the source of a WRITE or SEND is read in the order of starting;
@@ -122,12 +123,13 @@ enum dock_go {
 struct dock_fabric {
     const char *name;
     bool late; // may answer PENDING
-    // Reach conn->dest_qp, as far as it can be done without blocking. 0; -EAGAIN (being reached); -EHOSTUNREACH.
+    // Reach conn->dest_qp, as far as it can be done without blocking. 0; -EAGAIN (being reached);
+    // -EHOSTUNREACH.
     int (*connect)(struct dock_conn *conn);
     void (*disconnect)(struct dock_conn *conn);
     enum dock_go (*start)(struct dock_conn *conn, struct dock_xfer *x, void *sq);
-    // The short cut of a small WRITE from memory that can be touched: all of it, or nothing (false: go the long way,
-    // which finds out why). NULL where there is none.
+    // The short cut of a small WRITE from memory that can be touched: all of it, or nothing (false: go the
+    // long way, which finds out why). NULL where there is none.
     bool (*put)(struct dock_conn *conn, uint32_t tid, uint32_t token, uint64_t raddr, const char *from,
                 uint32_t len);
 };

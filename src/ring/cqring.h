@@ -69,8 +69,8 @@ static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
     return (pos >> shift & 1) ? 0 : DOCK_CQE_OWNER;
 }
 
-// Append a copy of `e` (its owner bit is filled in). -EOVERFLOW: no room; the overrun word is set, *first tells
-// whether this call set it. Any thread of any process.
+// Append a copy of `e` (its owner bit is filled in). -EOVERFLOW: no room; the overrun word is set, *first
+// tells whether this call set it. Any thread of any process.
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e,
                     bool *first);
 

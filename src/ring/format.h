@@ -12,8 +12,8 @@
 //   32  token value         36  udf
 //   40  remote address; SEND_IMM: immediate; SEND_INV: token to invalidate (tid, token)
 // then by opcode: data (SGEs or inline bytes) from 48; WRITE_IMM: 48 immediate, 56 {queue id, token}, data
-// from 64; WRITE_NOTIFY: 48 {tid, token}, 56 address, 64 value, data from 80; atomics: SGE of the result at 48,
-// operands from 64 (CAS: swap, then compare).
+// from 64; WRITE_NOTIFY: 48 {tid, token}, 56 address, 64 value, data from 80; atomics: SGE of the result at
+// 48, operands from 64 (CAS: swap, then compare).
 #ifndef DOCK_RING_FORMAT_H
 #define DOCK_RING_FORMAT_H
 
@@ -157,8 +157,8 @@ enum dock_status {
 };
 
 // A completion entry, by 32-bit word:
-//   0  s_r 0 | is_jetty 1 | owner 2 | inline 3 | receive opcode 4-6 | flush done 7 | send opcode 8-15 (ours) |
-//      substatus 16-23 | status 24-31
+//   0  s_r 0 | is_jetty 1 | owner 2 | inline 3 | receive opcode 4-6 | flush done 7 |
+//      send opcode 8-14 (ours) | pass over 15 (ours) | substatus 16-23 | status 24-31
 //   1  entry_idx 0-15 | local id low 16        2  local id high 4 | remote id 4-23 | flags 24-31 (ours)
 //   3  tpn     4  byte count     5-6 queue cookie     7-10 remote EID, reversed
 //   11-12 immediate | {tid, token} | inline data       13  WR sequence number (ours; else inline data)

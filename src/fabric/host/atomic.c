@@ -70,7 +70,8 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
     struct dock_span span;
     uint64_t old;
 
-    // Where the old value goes is checked first: a request that fails locally must not have changed the target.
+    // Where the old value goes is checked first: a request that fails locally must not have changed the
+    // target.
     x->status = x->nsge != 1 || x->len != 8
                     ? DOCK_ST_LOC_LEN
                     : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);

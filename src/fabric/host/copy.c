@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes between local pieces and one remote place: by loads and stores where both sides are mapped, through the
-// kernel where one is not.
+// Bytes between local pieces and one remote place: by loads and stores where both sides are mapped, through
+// the kernel where one is not.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -45,8 +45,8 @@ uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint6
 bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,
                     const struct dock_rkey **out);
 
-// The entry of a type 2 window that is bound to the target queue under `key`; NULL if there is none. Only such a
-// key may be invalidated from outside.
+// The entry of a type 2 window that is bound to the target queue under `key`; NULL if there is none. Only
+// such a key may be invalidated from outside.
 struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key);
 
 // The key as it was found last, if it still stands and covers the range with these rights; else NULL.

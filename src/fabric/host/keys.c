@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Remote keys: the entry of the target's segment table, checked once, then kept as long as its generation stands.
+// Remote keys: the entry of the target's segment table, checked once, then kept as long as its generation
+// stands.
 #include "fabric/host/host.h"
 
 // A remote key reaches what the target queue's domain (and, for a type 2 window, the queue itself) may reach.
@@ -86,7 +87,8 @@ uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint6
 bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,
                     const struct dock_rkey **out)
 {
-    // The owner names its memory by its own addresses: a region with an iova is found under the iova, as verbs has it.
+    // The owner names its memory by its own addresses: a region with an iova is found under the iova, as
+    // verbs has it.
     return find(c, key >> 8, key, true, va, len, DOCK_ACCESS_LOCAL_WRITE, out);
 }
 

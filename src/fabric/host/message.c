@@ -109,7 +109,8 @@ static void read_buffers(struct dock_conn *c, uint32_t receive, struct buffers *
         b->bytes += b->sge[i].len;
 }
 
-// Place n bytes at offset `at` of the receive: from `header` when given, else from x's data (x->done moves on).
+// Place n bytes at offset `at` of the receive: from `header` when given, else from x's data (x->done moves
+// on).
 static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buffers *b, uint64_t at,
                       uint32_t n, const uint8_t *header)
 {
@@ -137,8 +138,8 @@ static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buf
     return DOCK_OK;
 }
 
-// RoCE v2 over IPv4: a valid IPv4 header in bytes 20 to 39, undefined before, and a first nibble that is not 6.
-// The sender is on this host: both ends have one address.
+// RoCE v2 over IPv4: a valid IPv4 header in bytes 20 to 39, undefined before, and a first nibble that is
+// not 6. The sender is on this host: both ends have one address.
 static void build_ipv4(const struct dock_xfer *x, uint8_t *ip)
 {
     uint32_t sum = 0;

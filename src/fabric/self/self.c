@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The self fabric: the target is a queue of our own device. The same road as to another process of the host, over
-// our own mapping; nothing has to be reached first.
+// The self fabric: the target is a queue of our own device. The same road as to another process of the host,
+// over our own mapping; nothing has to be reached first.
 #include "fabric/host/host.h"
 
 const struct dock_fabric dock_fabric_self = {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Bytes move: every opcode between two devices of one process, and of a device with itself, on memory in the
 // arena and on plain memory.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "lib/pair.h"
 
