@@ -16,6 +16,7 @@
 
 #include "arena/who.h"
 #include "base/order.h"
+#include "base/probe.h"
 #include "base/seed.h"
 
 #define DOCK_PORT_MAGIC 0x4b434f4459524444u // "DDRYDOCK" read as bytes, little endian
@@ -53,6 +54,14 @@ struct dock_port {
     _Alignas(
         64) dock_a64 block[DOCK_SLOTS]; // offset of the queue records of an id block that is ours, else 0
 };
+
+// A cold moment: told to the probe, and counted.
+static inline void dock_port_moment(struct dock_port *port, enum dock_moment at, uint32_t object,
+                                    uint64_t sequence)
+{
+    dock_probe(at, object, sequence);
+    atomic_fetch_add_explicit(&port->moment[at], 1, memory_order_relaxed);
+}
 
 // One per (send queue, target device) pair, in the target's arena, written by the initiator. `busy` is odd
 // while the initiator works in the target's memory. Who takes something away (a segment, a queue) makes it
@@ -163,13 +172,14 @@ struct dock_qrec {
     // line 1: written by initiators
     _Alignas(64) dock_a32 attention;
     dock_a32 first_cause;
-    dock_a64 messages_in, bytes_in, writes_in, reads_in;
+    dock_a64 messages_in,
+        bytes_in; // two-sided: what one-sided requests bring is counted where they come from
 
     // line 2: the send queue, for raw producers and for `drydock show`
     _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell
     uint32_t sq_blocks, sq_depth;
     uint64_t sq;
-    dock_a64 posted, rings, polled;
+    dock_a64 posted, rings; // the poster's counters
 
     // line 3: written by whoever holds the execution token
     _Alignas(64) dock_a64 executed; // WRs

@@ -69,15 +69,13 @@ static struct look_queue queue_of(const struct dock_qrec *rec)
         .peer_who = dock_peek32(&rec->peer_who),
         .depth = rec->sq_depth,
         .posted = dock_peek64(&rec->posted),
+        .rings = dock_peek64(&rec->rings),
         .executed = dock_peek64(&rec->executed),
-        .polled = dock_peek64(&rec->polled),
         .bytes_out = dock_peek64(&rec->bytes_out),
         .cqes = dock_peek64(&rec->cqes),
         .rnr = dock_peek64(&rec->rnr),
         .messages_in = dock_peek64(&rec->messages_in),
         .bytes_in = dock_peek64(&rec->bytes_in),
-        .writes_in = dock_peek64(&rec->writes_in),
-        .reads_in = dock_peek64(&rec->reads_in),
         .damaged = dock_qrec_sum(rec) != rec->sum,
     };
 }

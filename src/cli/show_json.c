@@ -34,14 +34,12 @@ static void put_queue(FILE *to, const struct look_queue *q)
     put_number(to, "peer_device", q->peer_who);
     put_number(to, "depth", q->depth);
     put_number(to, "posted", q->posted);
+    put_number(to, "rings", q->rings);
     put_number(to, "executed", q->executed);
-    put_number(to, "polled", q->polled);
     put_number(to, "completions", q->cqes);
     put_number(to, "bytes_out", q->bytes_out);
     put_number(to, "rnr", q->rnr);
     put_number(to, "messages_in", q->messages_in);
-    put_number(to, "writes_in", q->writes_in);
-    put_number(to, "reads_in", q->reads_in);
     put_number(to, "bytes_in", q->bytes_in);
     fprintf(to, ", \"damaged\": %s}", q->damaged ? "true" : "false");
 }

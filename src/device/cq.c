@@ -38,6 +38,7 @@ static void enlist(struct dock_dev *dev, struct dock_cq *cq)
     if (cq->next)
         cq->next->prev = cq;
     dev->cqs = cq;
+    atomic_fetch_add_explicit(&dev->port->ncqs, 1, memory_order_relaxed);
     pthread_mutex_unlock(&dev->lock);
 }
 
@@ -50,6 +51,7 @@ static void delist(struct dock_dev *dev, struct dock_cq *cq)
         dev->cqs = cq->next;
     if (cq->next)
         cq->next->prev = cq->prev;
+    atomic_fetch_sub_explicit(&dev->port->ncqs, 1, memory_order_relaxed);
     pthread_mutex_unlock(&dev->lock);
 }
 

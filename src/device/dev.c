@@ -319,15 +319,19 @@ int dock_mem_alloc(struct dock_dev *dev, size_t size, void **out)
     uint64_t off;
     int err = dock_arena_alloc(&dev->arena, (size + 4095) & ~4095ul, 4096, &off);
 
-    if (!err)
-        *out = dock_arena_at(&dev->arena, off);
-    return err;
+    if (err)
+        return err;
+    atomic_fetch_add_explicit(&dev->port->arena_bytes, (size + 4095) & ~4095ul, memory_order_relaxed);
+    *out = dock_arena_at(&dev->arena, off);
+    return 0;
 }
 
 void dock_mem_free(struct dock_dev *dev, void *p, size_t size)
 {
     uint64_t off;
 
-    if (p && dock_arena_offset(&dev->arena, p, 1, &off) == 0)
-        dock_arena_free(&dev->arena, off, (size + 4095) & ~4095ul);
+    if (!p || dock_arena_offset(&dev->arena, p, 1, &off))
+        return;
+    dock_arena_free(&dev->arena, off, (size + 4095) & ~4095ul);
+    atomic_fetch_sub_explicit(&dev->port->arena_bytes, (size + 4095) & ~4095ul, memory_order_relaxed);
 }

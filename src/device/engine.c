@@ -43,23 +43,34 @@ void dock_engine_wake(struct dock_dev *dev)
         ring(dev->bell_fd);
 }
 
-// Raw producers ring by a plain store: compare every raw doorbell with what was executed.
-static bool watch_raw(struct dock_dev *dev)
+// Raw producers ring by a plain store: compare every raw doorbell with what was seen of it last. The queue found
+// is pinned, not kept by the lock: running it may need the lock.
+static struct dock_qp *next_rung(struct dock_dev *dev)
 {
-    bool moved = false;
+    struct dock_qp *qp;
 
-    if (!dock_peek32(&dev->raw_queues))
-        return false;
     pthread_mutex_lock(&dev->lock);
-    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next) {
-        uint32_t pi = dock_acquire32(&qp->rec->doorbell); // pairs with the producer's release
-        if (!qp->attr.raw || pi == qp->raw_seen)
-            continue;
-        qp->raw_seen = pi;
-        moved = true;
-        dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
+    for (qp = dev->qps; qp; qp = qp->next)
+        if (qp->attr.raw && dock_peek32(&qp->rec->doorbell) != qp->raw_seen)
+            break;
+    if (qp) {
+        qp->raw_seen = dock_peek32(&qp->rec->doorbell);                // ordered by the acquire in run.c
+        atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
     }
     pthread_mutex_unlock(&dev->lock);
+    return qp;
+}
+
+static bool watch_raw(struct dock_dev *dev)
+{
+    struct dock_qp *qp;
+    bool moved = false;
+
+    while (dock_peek32(&dev->raw_queues) && (qp = next_rung(dev))) {
+        dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
+        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
+        moved = true;
+    }
     return moved;
 }
 

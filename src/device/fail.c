@@ -16,7 +16,7 @@ void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
     dock_info("queue %u fails with status %#x", qp->number, cause);
     // A datagram queue's sends fail alone; everything else loses the connection.
     dock_publish32(&qp->rec->state, lossy(qp) ? DOCK_SQE : DOCK_ERR); // pairs with answers() of the peers
-    dock_probe(DOCK_AT_STATE, qp->number, lossy(qp) ? DOCK_SQE : DOCK_ERR);
+    dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, lossy(qp) ? DOCK_SQE : DOCK_ERR);
     if (lossy(qp))
         return;
     atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_FLUSH,
@@ -36,12 +36,12 @@ static void flush_one(struct dock_qp *qp, uint32_t receive)
     dock_cq_put(qp->recv_cq, &e, true);
 }
 
-// Is there a completion of this receive in the CQ? Its consumer lock is held.
-static bool completed(struct dock_cq *cq, uint32_t queue, uint32_t receive)
+// Is there a completion of this receive in the CQ, from position `ci` on?
+static bool completed(const struct dock_cqview *v, uint32_t ci, uint32_t queue, uint32_t receive)
 {
-    uint32_t dw0, ci = cq->ci;
+    uint32_t dw0, first = ci;
 
-    for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
+    for (struct dock_cqe *e; ci - first < v->size && (e = dock_cq_look(v, ci, &dw0)); ci++) {
         uint32_t local = e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
         if (dw0 & DOCK_CQE_RECV && local == queue && (e->idx_local & 0xffff) == receive)
             return true;
@@ -60,22 +60,26 @@ static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t rece
     return false;
 }
 
+// A poller that takes the completion clears the claim, without asking us: the consumer index is read before the
+// claim, and the claim is taken by a swap after the search, so that a receive is completed once whoever wins.
 void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
 {
     struct dock_rqview *v = &qp->rq->view;
+    const struct dock_cqview *cq = &qp->recv_cq->view;
     bool inherited;
     uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
+    uint32_t polled = dock_acquire32(&cq->rec->ci); // pairs with dock_cq_end
 
-    dock_spin_lock(&qp->recv_cq->lock);
     for (uint32_t n = 0; n < v->size; n++) {
-        uint64_t claim = dock_peek64(&v->claims[n]);
+        uint64_t claim = dock_acquire64(&v->claims[n]); // pairs with the publish in dock_rq_take
         if (!claim || dock_claim_queue(claim) != qp->number || (who && (dock_who)(claim >> 32) != who))
             continue;
-        dock_set64(&v->claims[n], 0);
-        if (!still_posted(v, ci, n) && !completed(qp->recv_cq, qp->number, n))
+        bool posted = still_posted(v, ci, n);
+        if (!posted && completed(cq, polled, qp->number, n))
+            continue;
+        if (dock_claim64(&v->claims[n], &claim, 0) && !posted)
             flush_one(qp, n);
     }
-    dock_spin_unlock(&qp->recv_cq->lock);
     dock_word_unlock(&v->rec->ci, ci);
 }
 
@@ -117,7 +121,7 @@ void dock_qp_error(struct dock_qp *qp)
     uint32_t state = dock_peek32(&qp->rec->state);
     if (state != DOCK_GONE && state != DOCK_RESET) {
         dock_publish32(&qp->rec->state, DOCK_ERR); // pairs with answers() of the peers
-        dock_probe(DOCK_AT_STATE, qp->number, DOCK_ERR);
+        dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, DOCK_ERR);
     }
     dock_sq_release(&qp->sq); // rings: the send side is flushed
     if (dock_peek32(&qp->rec->state) != DOCK_ERR)

@@ -98,7 +98,7 @@ static void enter(struct dock_qp *qp, enum dock_state to)
     if (to == DOCK_RTR)
         connect_to_peer(qp);
     dock_publish32(&qp->rec->state, to); // pairs with answers() of the peers
-    dock_probe(DOCK_AT_STATE, qp->number, to);
+    dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, to);
     if (to == DOCK_RESET)
         forget_requests(qp);
     if (to == DOCK_SQD)

@@ -138,8 +138,7 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
         goto no_tid;
     dock_lkey_publish(dev, mr);
     dock_segrec_publish(dev, mr, 0);
-    dock_probe(DOCK_AT_REGISTER, mr->tid, len);
-    dock_count64(&dev->port->moment[DOCK_AT_REGISTER], 1);
+    dock_port_moment(dev->port, DOCK_AT_REGISTER, mr->tid, len);
     *out = mr;
     return 0;
 no_tid:
@@ -160,9 +159,8 @@ int dock_mr_deregister(struct dock_mr *mr)
                            dock_peek32(&mr->windows));
     dock_lkey_clear(dev, mr);
     dock_segrec_clear(dev, mr->tid);
-    dock_probe(DOCK_AT_DEREGISTER, mr->tid, mr->len);
+    dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
     dock_quiesce(dev, NULL);
-    dock_count64(&dev->port->moment[DOCK_AT_DEREGISTER], 1);
     dock_tid_give(dev, mr->tid);
     dock_count_down(dev, &dev->n_mr);
     dock_pd_drop(dev, mr->pd);

@@ -182,6 +182,7 @@ void dock_post_end(struct dock_post *p)
 
     if (any) {
         dock_count64(&p->qp->rec->posted, p->posted - sq->posted);
+        dock_count64(&p->qp->rec->rings, 1);
         sq->pi = p->pi;
         sq->posted = p->posted;
         dock_publish32(sq->doorbell, p->pi); // the WQEs before the doorbell; pairs with the acquire in run.c

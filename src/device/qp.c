@@ -128,7 +128,7 @@ static void publish_record(struct dock_qp *qp)
     dock_set32(&r->peer_who, 0);
     dock_set32(&r->attention, 0);
     dock_set32(&r->first_cause, 0);
-    for (dock_a64 *w = &r->posted; w <= &r->polled; w++)
+    for (dock_a64 *w = &r->posted; w <= &r->rings; w++)
         dock_set64(w, 0);
     for (dock_a64 *w = &r->executed; w <= &r->by_engine; w++)
         dock_set64(w, 0);
@@ -298,7 +298,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     delist(dev, qp);
     dock_sq_hold(&qp->sq);
     dock_publish32(&qp->rec->state, DOCK_GONE); // pairs with answers() of the peers
-    dock_probe(DOCK_AT_STATE, qp->number, DOCK_GONE);
+    dock_port_moment(dev->port, DOCK_AT_STATE, qp->number, DOCK_GONE);
     wait_landed(&qp->sq);
     dock_quiesce(dev, &qp->sq);
     dock_sq_release(&qp->sq);

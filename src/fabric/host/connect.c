@@ -52,7 +52,7 @@ int dock_host_connect(struct dock_conn *c)
     for (unsigned i = 0; i < DOCK_RKEYS; i++)
         c->key[i].rec = NULL;
     c->peer = peer;
-    dock_probe(DOCK_AT_CONNECT, c->source_qp, c->dest_qp);
+    dock_port_moment(peer->port, DOCK_AT_CONNECT, c->source_qp, c->dest_qp);
     return 0;
 }
 
