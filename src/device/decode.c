@@ -118,6 +118,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     x->done = 0;
     x->claimed = false;
     x->bytes = 0;
+    x->seq = sq->seq;
     x->status = DOCK_OK;
     if (__builtin_expect(status, 0))
         return status;

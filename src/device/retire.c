@@ -81,6 +81,9 @@ void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
     f->status = status;
     f->bytes = bytes;
     dock_probe(DOCK_AT_EXECUTE, sq->qp->number, seq);
+    // Destroy waits for the last WR in flight, no longer: the pin, seen with the publish, keeps the queue for the ring.
+    atomic_fetch_add_explicit(&sq->qp->pins, 1, memory_order_relaxed);
     dock_publish32(&f->finished, 1); // pairs with dock_sq_reap
     dock_sq_ring(sq, DOCK_BY_ENGINE);
+    atomic_fetch_sub_explicit(&sq->qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
 }
