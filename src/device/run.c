@@ -16,6 +16,8 @@ static inline bool take(struct dock_sq *sq)
     if (__builtin_expect(dock_claim32(&sq->token, &seen, RUN), 1)) // pairs with let_go
         return true;
     for (;;) {
+        if (seen & RUN && !DOCK_RULE_KICK)
+            return false;
         if (seen & RUN) {
             if (dock_claim32(&sq->token, &seen, RUN | KICK))
                 return false;
@@ -123,7 +125,7 @@ void dock_sq_release(struct dock_sq *sq)
 
 void dock_sq_clear(struct dock_sq *sq)
 {
-    sq->exec = sq->post.pi;
+    sq->exec = sq->post.pi = dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
     sq->seq = sq->retired = sq->post.posted;
     dock_publish64(&sq->post.freed,
                    (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
