@@ -272,6 +272,9 @@ static void create_and_destroy_leave_no_descriptor_and_no_mapping(void **state)
 
 static void an_address_space_limit_chooses_small_windows(void **state)
 {
+    if (emulated())
+        skip();
+
     struct rlimit old, limit;
     struct dock_arena a;
 

@@ -135,6 +135,12 @@ static inline int mappings_of(const char *name)
     return n;
 }
 
+// User-mode emulation makes up parts of /proc, and leaves out resource limits and some advice on memory.
+static inline bool emulated(void)
+{
+    return getenv("DRYDOCK_EMULATED") != NULL;
+}
+
 static inline unsigned slow_factor(void)
 {
     const char *s = getenv("DRYDOCK_SLOW");

@@ -49,6 +49,9 @@ static void a_process_knows_itself(void **state)
 
 static void a_child_is_somebody_else_in_the_same_namespace(void **state)
 {
+    if (emulated())
+        skip();
+
     struct dock_process me, other;
     struct child c = start(&other);
 
@@ -76,6 +79,9 @@ static void a_killed_process_is_dead_before_it_is_waited_for(void **state)
 
 static void a_stopped_process_is_alive(void **state)
 {
+    if (emulated())
+        skip();
+
     struct dock_process who;
     struct child c = start(&who);
     int status;
@@ -119,6 +125,9 @@ static void leave_main(void *arg, struct child *parent)
 
 static void a_process_whose_main_thread_has_ended_is_alive(void **state)
 {
+    if (emulated())
+        skip();
+
     struct child c = child_start(leave_main, NULL);
     struct dock_process who;
 
