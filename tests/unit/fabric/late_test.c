@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: MIT
+// What the device owes its program when a fabric finishes late, out of order, from other threads and with errors.
+// The fabric is stepped by hand or by a seed.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/seed.h"
+#include "lib/late.h"
+#include "lib/pair.h"
+
+struct world {
+    struct dock_dev *dev;
+    struct end a, b;
+    uint64_t seed;
+};
+
+static uint64_t *near_word(struct world *w, unsigned i)
+{
+    return (uint64_t *)(void *)(w->a.mem + 64 * (size_t)i);
+}
+
+static uint64_t *far_word(struct world *w, unsigned i)
+{
+    return (uint64_t *)(void *)(w->b.mem + 64 * (size_t)i);
+}
+
+static void open_with(struct world *w, uint8_t rd_atomic, uint32_t wr)
+{
+    struct dock_config cfg = {.fabric = &late_fabric, .no_engine_thread = true};
+    struct end_opts o = {.wr = wr};
+    struct dock_qp_mod knobs = {.timeout = 14,
+                                .retry = 7,
+                                .rnr_retry = 7,
+                                .rnr_timer = 1,
+                                .rd_atomic = rd_atomic,
+                                .dest_rd_atomic = 16,
+                                .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |
+                                          DOCK_ACCESS_REMOTE_ATOMIC};
+
+    w->seed = dock_seed();
+    late_open(w->seed, 0);
+    assert_int_equal(dock_dev_open(&cfg, &w->dev), 0);
+    end_open(&w->a, w->dev, &o);
+    end_open(&w->b, w->dev, &o);
+    end_connect(&w->b, dock_qp_number(w->a.qp), NULL);
+    end_connect(&w->a, dock_qp_number(w->b.qp), &knobs);
+}
+
+static void open_world(struct world *w)
+{
+    open_with(w, 16, 64);
+}
+
+static void close_world(struct world *w)
+{
+    if (w->a.qp)
+        late_drain();
+    end_close(&w->a);
+    end_close(&w->b);
+    assert_int_equal(dock_dev_close(w->dev), 0);
+    late_close();
+}
+
+// Words are numbered on both sides; the id of a WR is its place in the queue.
+static int post(struct world *w, uint8_t op, unsigned id, uint32_t flags)
+{
+    struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(op, &w->a, &sge, 64 * (size_t)id, 8, w->b.mr, (uintptr_t)far_word(w, id));
+
+    wr.id = id;
+    wr.flags = flags;
+    wr.operand = 1;
+    if (op == DOCK_OP_NOP)
+        wr.nsge = 0;
+    return end_post(&w->a, &wr);
+}
+
+static void posted(struct world *w, uint8_t op, unsigned id, uint32_t flags)
+{
+    assert_int_equal(post(w, op, id, flags), 0);
+}
+
+static void expect(struct world *w, unsigned id, uint32_t status)
+{
+    struct dock_wc wc;
+
+    if (!end_poll(w->a.scq, &wc)) {
+        print_error("no completion of WR %u; seed %#llx: DRYDOCK_SEED repeats it\n", id,
+                    (unsigned long long)w->seed);
+        fail();
+    }
+    assert_int_equal(wc.id, id);
+    assert_int_equal(wc.status, status);
+}
+
+static void expect_none(struct world *w)
+{
+    struct dock_wc wc;
+
+    assert_false(end_poll(w->a.scq, &wc));
+}
+
+static void finished_backwards_they_complete_in_order(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned i = 0; i < 8; i++) {
+        *near_word(&w, i) = i + 1;
+        posted(&w, i % 2 ? DOCK_OP_READ : DOCK_OP_WRITE, i, DOCK_F_COMPLETE);
+    }
+    assert_int_equal(late_count().started, 8); // posting does not wait for what was posted before
+    for (unsigned i = 8; i-- > 1;) {
+        assert_true(late_bring(i, LATE_FINISH));
+        expect_none(&w);
+    }
+    assert_true(late_bring(0, LATE_FINISH));
+    for (unsigned i = 0; i < 8; i++)
+        expect(&w, i, DOCK_OK);
+    close_world(&w);
+}
+
+static void what_is_finished_at_once_waits_for_its_turn(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    posted(&w, DOCK_OP_WRITE, 0, DOCK_F_COMPLETE);
+    posted(&w, DOCK_OP_NOP, 1, DOCK_F_COMPLETE);
+    posted(&w, DOCK_OP_WRITE, 2, DOCK_F_COMPLETE);
+    expect_none(&w);
+    assert_true(late_bring(1, LATE_FINISH)); // the second WRITE: the NOP never reached the fabric
+    expect_none(&w);
+    late_drain();
+    for (unsigned i = 0; i < 3; i++)
+        expect(&w, i, DOCK_OK);
+    close_world(&w);
+}
+
+static void *bring_first(void *arg)
+{
+    (void)arg;
+    return (void *)(uintptr_t)late_bring(0, LATE_FINISH);
+}
+
+static void a_foreign_thread_finishes_a_wr(void **state)
+{
+    struct world w;
+    pthread_t other;
+    void *brought;
+
+    (void)state;
+    open_world(&w);
+    *near_word(&w, 0) = 77;
+    posted(&w, DOCK_OP_WRITE, 0, DOCK_F_COMPLETE);
+    expect_none(&w);
+    assert_int_equal(pthread_create(&other, NULL, bring_first, NULL), 0);
+    pthread_join(other, &brought);
+    assert_true(brought != NULL);
+    expect(&w, 0, DOCK_OK);
+    assert_int_equal(*far_word(&w, 0), 77);
+    close_world(&w);
+}
+
+static void a_finish_that_overtakes_the_answer_of_start_is_not_lost(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    late_hasty(true); // the ring of the finisher finds the poster in the queue
+    for (unsigned i = 0; i < 4; i++) {
+        posted(&w, DOCK_OP_WRITE, i, DOCK_F_COMPLETE);
+        expect(&w, i, DOCK_OK);
+    }
+    close_world(&w);
+}
+
+static void an_error_comes_first_then_flushes_in_order(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_with(&w, 2, 64);
+    late_fail(2, DOCK_ST_REM_ACCESS);
+    for (unsigned i = 0; i < 12; i++) { // from the third READ on (8) they are not started before the failure
+        *near_word(&w, i) = 5;
+        posted(&w, i >= 6 ? DOCK_OP_READ : DOCK_OP_WRITE, i, i == 0 || i == 4 ? DOCK_F_COMPLETE : 0);
+    }
+    assert_int_equal(late_count().started, 8);
+    late_drain();
+    expect(&w, 0, DOCK_OK);
+    expect(&w, 2, DOCK_ST_REM_ACCESS); // 1 was unsignaled and right; 2 was unsignaled and failed
+    for (unsigned i = 3; i < 12; i++)
+        expect(&w, i, DOCK_ST_FLUSH);
+    expect_none(&w);
+    assert_int_equal(dock_qp_state(w.a.qp), DOCK_ERR);
+    assert_int_equal(late_count().after_stop, 0);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(*far_word(&w, i), i < 2 ? 5 : 0);
+    assert_int_equal(post(&w, DOCK_OP_WRITE, 12, 0), 0);
+    expect(&w, 12, DOCK_ST_FLUSH);
+    close_world(&w);
+}
+
+static void what_succeeded_behind_a_failure_is_flushed(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    late_fail(0, DOCK_ST_RETRY_EXC);
+    *near_word(&w, 1) = 9;
+    posted(&w, DOCK_OP_READ, 0, DOCK_F_COMPLETE);
+    posted(&w, DOCK_OP_WRITE, 1, DOCK_F_COMPLETE); // overtakes the READ, as it may
+    assert_true(late_bring(1, LATE_FINISH));
+    assert_int_equal(*far_word(&w, 1), 9);
+    expect_none(&w);
+    late_drain();
+    expect(&w, 0, DOCK_ST_RETRY_EXC);
+    expect(&w, 1, DOCK_ST_FLUSH);
+    close_world(&w);
+}
+
+static void a_local_fault_is_found_when_the_source_is_read(void **state)
+{
+    struct world w;
+    struct dock_sge sge;
+
+    (void)state;
+    open_world(&w);
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &w.a, &sge, 0, 8, w.b.mr, (uintptr_t)w.b.mem);
+    sge.key ^= 1;
+    assert_int_equal(end_post(&w.a, &wr), 0);
+    posted(&w, DOCK_OP_WRITE, 1, 0);
+    late_drain();
+    expect(&w, 0, DOCK_ST_LOC_PROT);
+    expect(&w, 1, DOCK_ST_FLUSH);
+    close_world(&w);
+}
+
+static void reads_in_flight_never_pass_the_limit(void **state)
+{
+    static const uint8_t limits[] = {1, 2, 4, 16};
+
+    (void)state;
+    for (unsigned l = 0; l < sizeof limits; l++) {
+        struct world w;
+        open_with(&w, limits[l], 64);
+        for (unsigned i = 0; i < 40; i++) {
+            posted(&w, i % 3 == 2 ? DOCK_OP_FADD : DOCK_OP_READ, i, DOCK_F_COMPLETE);
+            if (i % 5 == 0)
+                late_step();
+        }
+        late_drain();
+        for (unsigned i = 0; i < 40; i++)
+            expect(&w, i, DOCK_OK);
+        assert_int_equal(late_count().reads_high, limits[l]);
+        close_world(&w);
+    }
+}
+
+static void a_fence_waits_for_reads_and_atomics_but_not_for_writes(void **state)
+{
+    static const uint8_t waited[] = {DOCK_OP_READ, DOCK_OP_FADD, DOCK_OP_CAS};
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    posted(&w, DOCK_OP_WRITE, 0, DOCK_F_COMPLETE);
+    posted(&w, DOCK_OP_WRITE, 1, DOCK_F_COMPLETE | DOCK_F_FENCE);
+    assert_int_equal(late_count().started, 2);
+    late_drain();
+    expect(&w, 0, DOCK_OK);
+    expect(&w, 1, DOCK_OK);
+    for (unsigned i = 0; i < sizeof waited; i++) {
+        uint32_t before = late_count().started;
+        posted(&w, waited[i], 2, DOCK_F_COMPLETE);
+        posted(&w, DOCK_OP_WRITE, 3, DOCK_F_COMPLETE | DOCK_F_FENCE);
+        posted(&w, DOCK_OP_WRITE, 4, DOCK_F_COMPLETE); // behind the fence, though not fenced itself
+        assert_int_equal(late_count().started, before + 1);
+        assert_true(late_bring(before, LATE_RESULT));
+        assert_int_equal(late_count().started, before + 1);
+        assert_true(late_bring(before, LATE_FINISH));
+        assert_int_equal(late_count().started, before + 3);
+        late_drain();
+        for (unsigned id = 2; id < 5; id++)
+            expect(&w, id, DOCK_OK);
+    }
+    assert_int_equal(late_count().fences_broken, 0);
+    close_world(&w);
+}
+
+static void one_signaled_wr_covers_the_unsignaled_before_it(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_with(&w, 16, 8);
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < 8; i++)
+            posted(&w, i == 3 ? DOCK_OP_READ : DOCK_OP_WRITE, i, i == 7 ? DOCK_F_COMPLETE : 0);
+        assert_int_equal(post(&w, DOCK_OP_WRITE, 8, 0), -ENOMEM);
+        assert_true(late_bring(8 * round + 7, LATE_FINISH));
+        expect_none(&w);
+        late_drain();
+        assert_int_equal(post(&w, DOCK_OP_WRITE, 8, 0), -ENOMEM); // executed is not enough: it must be polled
+        expect(&w, 7, DOCK_OK);
+        expect_none(&w);
+    }
+    close_world(&w);
+}
+
+static void inline_bytes_are_the_devices_from_the_post_on(void **state)
+{
+    struct world w;
+    struct dock_sge sge;
+
+    (void)state;
+    open_world(&w);
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &w.a, &sge, 0, 8, w.b.mr, (uintptr_t)w.b.mem);
+    wr.flags |= DOCK_F_INLINE;
+    wr.inline_len = 8;
+    for (unsigned i = 0; i < 3; i++) {
+        wr.id = i;
+        wr.raddr = (uintptr_t)far_word(&w, i);
+        *near_word(&w, 0) = 100 + i;
+        assert_int_equal(end_post(&w.a, &wr), 0);
+    }
+    *near_word(&w, 0) = 0;
+    late_drain();
+    for (unsigned i = 0; i < 3; i++) {
+        expect(&w, i, DOCK_OK);
+        assert_int_equal(*far_word(&w, i), 100 + i);
+    }
+    close_world(&w);
+}
+
+static void messages_wait_for_a_receive_and_keep_their_order(void **state)
+{
+    struct world w;
+    struct dock_wc wc;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned i = 0; i < 4; i++) {
+        *near_word(&w, i) = 40 + i;
+        posted(&w, DOCK_OP_SEND, i, DOCK_F_COMPLETE);
+    }
+    for (unsigned i = 0; i < 200; i++)
+        late_step();
+    expect_none(&w);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(end_recv(&w.b, 60 + i, far_word(&w, i), 8), 0);
+    late_drain();
+    for (unsigned i = 0; i < 4; i++) {
+        expect(&w, i, DOCK_OK);
+        assert_true(end_poll(w.b.rcq, &wc));
+        assert_int_equal(wc.id, 60 + i);
+        assert_int_equal(*far_word(&w, i), 40 + i);
+    }
+    close_world(&w);
+}
+
+static void long_transfers_are_whole_when_they_complete(void **state)
+{
+    enum { SIZE = 300000 };
+    struct world w;
+    struct dock_sge sge;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned i = 0; i < SIZE; i++)
+        w.a.mem[i] = (char)(i * 7 + (i >> 8));
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &w.a, &sge, 0, SIZE, w.b.mr, (uintptr_t)w.b.mem);
+    assert_int_equal(end_post(&w.a, &wr), 0);
+    late_drain();
+    expect(&w, 0, DOCK_OK);
+    assert_memory_equal(w.a.mem, w.b.mem, SIZE);
+    wr = wr_onesided(DOCK_OP_READ, &w.a, &sge, SIZE, SIZE, w.b.mr, (uintptr_t)w.b.mem);
+    assert_int_equal(end_post(&w.a, &wr), 0);
+    late_drain();
+    expect(&w, 0, DOCK_OK);
+    assert_memory_equal(w.a.mem + SIZE, w.b.mem, SIZE);
+    close_world(&w);
+}
+
+static void change(struct world *w, enum dock_state to)
+{
+    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = to};
+
+    assert_int_equal(dock_qp_modify(w->a.qp, &m), 0);
+}
+
+static void sqd_waits_for_what_was_started_and_starts_nothing(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned i = 0; i < 16; i++)
+        posted(&w, i % 2 ? DOCK_OP_READ : DOCK_OP_WRITE, i, DOCK_F_COMPLETE);
+    late_threads_start(1);
+    change(&w, DOCK_SQD);
+    assert_int_equal(late_count().finished, 16);
+    for (unsigned i = 0; i < 16; i++)
+        expect(&w, i, DOCK_OK);
+    posted(&w, DOCK_OP_WRITE, 16, DOCK_F_COMPLETE);
+    assert_int_equal(late_count().started, 16);
+    late_threads_stop();
+    change(&w, DOCK_RTS);
+    assert_int_equal(late_count().started, 17);
+    late_drain();
+    expect(&w, 16, DOCK_OK);
+    close_world(&w);
+}
+
+static void error_flushes_behind_what_is_in_flight(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_with(&w, 1, 64);
+    for (unsigned i = 0; i < 6; i++)
+        posted(&w, DOCK_OP_READ, i, i % 2 ? DOCK_F_COMPLETE : 0);
+    change(&w, DOCK_ERR);
+    expect_none(&w); // the first is in flight still
+    late_drain();
+    for (unsigned i = 0; i < 6; i++)
+        expect(&w, i, DOCK_ST_FLUSH);
+    expect_none(&w);
+    close_world(&w);
+}
+
+static void reset_takes_back_what_is_in_flight(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 20; i++)
+            posted(&w, i % 3 ? DOCK_OP_WRITE : DOCK_OP_READ, i, DOCK_F_COMPLETE);
+        late_threads_start(2);
+        change(&w, DOCK_RESET);
+        late_threads_stop();
+        assert_int_equal(late_count().started, late_count().finished);
+        expect_none(&w);
+        end_connect(&w.a, dock_qp_number(w.b.qp), NULL);
+    }
+    posted(&w, DOCK_OP_WRITE, 0, DOCK_F_COMPLETE);
+    late_drain();
+    expect(&w, 0, DOCK_OK);
+    close_world(&w);
+}
+
+static void destroy_waits_for_what_is_in_flight(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 30; round++) {
+        struct world w;
+        open_world(&w);
+        for (unsigned i = 0; i < 20; i++)
+            posted(&w, i % 3 ? DOCK_OP_WRITE : DOCK_OP_READ, i, round % 2 ? DOCK_F_COMPLETE : 0);
+        if (round % 3 == 0)
+            late_fail(round % 20, DOCK_ST_REM_OP);
+        late_threads_start(2);
+        assert_int_equal(dock_qp_destroy(w.a.qp), 0);
+        w.a.qp = NULL;
+        assert_int_equal(late_count().started, late_count().finished);
+        late_threads_stop();
+        close_world(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finished_backwards_they_complete_in_order),
+        cmocka_unit_test(what_is_finished_at_once_waits_for_its_turn),
+        cmocka_unit_test(a_foreign_thread_finishes_a_wr),
+        cmocka_unit_test(a_finish_that_overtakes_the_answer_of_start_is_not_lost),
+        cmocka_unit_test(an_error_comes_first_then_flushes_in_order),
+        cmocka_unit_test(what_succeeded_behind_a_failure_is_flushed),
+        cmocka_unit_test(a_local_fault_is_found_when_the_source_is_read),
+        cmocka_unit_test(reads_in_flight_never_pass_the_limit),
+        cmocka_unit_test(a_fence_waits_for_reads_and_atomics_but_not_for_writes),
+        cmocka_unit_test(one_signaled_wr_covers_the_unsignaled_before_it),
+        cmocka_unit_test(inline_bytes_are_the_devices_from_the_post_on),
+        cmocka_unit_test(messages_wait_for_a_receive_and_keep_their_order),
+        cmocka_unit_test(long_transfers_are_whole_when_they_complete),
+        cmocka_unit_test(sqd_waits_for_what_was_started_and_starts_nothing),
+        cmocka_unit_test(error_flushes_behind_what_is_in_flight),
+        cmocka_unit_test(reset_takes_back_what_is_in_flight),
+        cmocka_unit_test(destroy_waits_for_what_is_in_flight),
+    };
+
+    return cmocka_run_group_tests_name("the device over a fabric that finishes late", tests, NULL, NULL);
+}
