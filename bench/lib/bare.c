@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The limit of the WRITE benchmark: everything that an 8-byte WRITE cannot do without, in one loop and without a
-// device. A spin lock, a free slot, a 64-byte WQE, a doorbell, a token, the WQE read back, both keys checked, a
-// hazard, the store, and a completion entry every 16.
+// The limit of the WRITE benchmark: everything that an 8-byte WRITE cannot do without, in one loop and
+// without a device. A spin lock, a free slot, a 64-byte WQE, a doorbell, a token, the WQE read back, both
+// keys checked, a hazard, the store, and a completion entry every 16.
 #include <stdlib.h>
 #include <string.h>
 

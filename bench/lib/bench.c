@@ -34,7 +34,8 @@ void bench_open(struct bench_end *e, struct dock_dev *dev, size_t bytes)
                               .max_send_wr = BENCH_DEPTH,
                               .max_recv_wr = 16,
                               .max_send_sge = 1,
-                              .max_recv_sge = 1};
+                              .max_recv_sge = 1,
+                              .max_inline = 32};
     bench_must(dock_qp_create(dev, &qp, &e->qp), "dock_qp_create");
     bench_must(dock_mem_alloc(dev, bytes, (void **)&e->mem), "dock_mem_alloc");
     memset(e->mem, 1, bytes);
@@ -79,7 +80,8 @@ static struct dock_dev *open_device(void)
     return dev;
 }
 
-// Both sides say who they are, connect, and say so: a WRITE to a queue that is not yet ready would be retried.
+// Both sides say who they are, connect, and say so: a WRITE to a queue that is not yet ready would be
+// retried.
 static void meet(struct bench_end *e, int sock, struct bench_name *other)
 {
     struct bench_name mine = bench_name_of(e);
@@ -166,7 +168,7 @@ static int ascending(const void *a, const void *b)
 double bench_median(double (*run)(void *arg), void *arg)
 {
     const char *text = getenv("BENCH_REPEATS");
-    int n = text ? atoi(text) : 15;
+    int n = text ? atoi(text) : 101;
     double got[101];
 
     n = n < 1 ? 1 : n > 101 ? 101 : n;

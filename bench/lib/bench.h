@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the benchmarks share: two connected ends, in one process or in two, time, medians, and the rows that
-// bench/run makes into a table. A figure never stands alone: beside it is the limit that was measured in the same
-// run (or computed), and the ratio of the two.
+// bench/run makes into a table. A figure never stands alone: beside it is the limit that was measured in
+// the same run (or computed), and the ratio of the two.
 #ifndef BENCH_LIB_BENCH_H
 #define BENCH_LIB_BENCH_H
 
@@ -36,8 +36,8 @@ void bench_open(struct bench_end *e, struct dock_dev *dev, size_t bytes);
 void bench_connect(struct bench_end *e, uint32_t dest_qp);
 struct bench_name bench_name_of(const struct bench_end *e);
 
-// Open two ends and connect them: on one device of this process, or the other one in a child process that runs
-// `serve` (NULL: sleeps, as a target of one-sided requests may) and ends when this process does.
+// Open two ends and connect them: on one device of this process, or the other one in a child process that
+// runs `serve` (NULL: sleeps, as a target of one-sided requests may) and ends when this process does.
 void bench_pair(struct bench_end *me, struct bench_name *peer, size_t bytes, bool two_processes,
                 void (*serve)(struct bench_end *child, const struct bench_name *parent));
 
@@ -57,7 +57,8 @@ static inline void bench_post(struct bench_end *e, const struct dock_wr *wr)
 // Poll until `n` completions came.
 void bench_drain(struct bench_end *e, unsigned n);
 
-// The median of `run(arg)` over BENCH_REPEATS (environment, default 15) calls.
+// The median of `run(arg)`, which is kept short so that most calls run undisturbed, over BENCH_REPEATS
+// (environment, default 101) calls.
 double bench_median(double (*run)(void *arg), void *arg);
 
 // The same work with nothing but the ring: see bare.c.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// What open queue pairs cost the one that is used, and how much memory one takes. The idle ones are
+// connected, each to itself, and share one CQ.
+#include <malloc.h>
+#include <stdio.h>
+
+#include "bench.h"
+#include "device/internal.h"
+
+#define COUNT 8192u
+#define MOST 10000u
+
+struct job {
+    struct bench_end me;
+    struct bench_name peer;
+};
+
+static double writes(void *arg)
+{
+    struct job *j = arg;
+    struct dock_sge sge;
+    struct dock_wr wr = bench_write(&j->me, &j->peer, &sge, 8);
+    uint64_t begin = dock_now_ns();
+
+    for (unsigned i = 1; i <= COUNT; i++) {
+        wr.flags = i % 16 ? 0 : DOCK_F_COMPLETE;
+        bench_post(&j->me, &wr);
+        if (i % 64 == 0)
+            bench_drain(&j->me, 4);
+    }
+    return (double)(dock_now_ns() - begin) / COUNT;
+}
+
+static void open_idle(struct bench_end *like)
+{
+    struct bench_end idle = *like;
+    struct dock_qp_attr a = {.service = DOCK_RC,
+                             .pd = like->pd,
+                             .send_cq = like->cq,
+                             .recv_cq = like->cq,
+                             .max_send_wr = 64,
+                             .max_recv_wr = 16,
+                             .max_send_sge = 1,
+                             .max_recv_sge = 1};
+
+    bench_must(dock_qp_create(like->dev, &a, &idle.qp), "dock_qp_create");
+    bench_connect(&idle, dock_qp_number(idle.qp));
+}
+
+// Arena and heap; the hazard of a connection is a line of a table that was reserved at the beginning.
+static double bytes_in_use(const struct dock_dev *dev, unsigned queues)
+{
+    struct mallinfo2 heap = mallinfo2();
+
+    return (double)dev->arena.used + (double)heap.uordblks + (double)heap.hblkhd + queues * 64.0;
+}
+
+int main(void)
+{
+    struct job j;
+    double alone = 0, before = 0, limit;
+    unsigned open = 0;
+
+    bench_pair(&j.me, &j.peer, 4096, false, NULL);
+    for (unsigned n = 1; n <= MOST; n *= 10) {
+        char what[80];
+        if (n > 1 && !before)
+            before = bytes_in_use(j.me.dev, 0);
+        for (; open + 1 < n; open++)
+            open_idle(&j.me);
+        double cost = bench_median(writes, &j);
+        alone = n == 1 ? cost : alone;
+        snprintf(what, sizeof what, "8-byte WRITE, one by one, %u queue pair%s open", n, n == 1 ? "" : "s");
+        bench_row(what, "ns", cost, alone, "one queue pair", n == MOST ? "at most 1.05" : "");
+    }
+    limit = (j.me.dev->qps->sq.post.mask + 1) * 72.0 + 8192; // the one that was made last
+    bench_row("memory of a queue pair, 64 sends of 1 SGE, 16 receives", "bytes",
+              (bytes_in_use(j.me.dev, open) - before) / open, limit, "72 a block + 8 KiB", "at most 1.00");
+    return 0;
+}
