@@ -49,7 +49,7 @@ static enum dock_step conclude(struct dock_sq *sq, bool finished)
     if (finished)
         dock_probe(DOCK_AT_EXECUTE, sq->qp->number, sq->seq);
     sq->seq++;
-    if (__builtin_expect(finished && sq->retired + 1 == sq->seq, 1))
+    if (__builtin_expect(finished && (sq->retired + 1 == sq->seq || !DOCK_RULE_TURN), 1))
         dock_sq_retire(sq, &o);
     else
         dock_sq_park(sq, &o, finished);
@@ -161,7 +161,7 @@ static bool must_wait(struct dock_sq *sq)
         return false;
     if (DOCK_RULE_FENCE && sq->x.flags & DOCK_F_FENCE && sq->reads)
         return true;
-    return (is_read(&sq->x) && sq->reads >= sq->qp->rd_atomic) || !dock_sq_flights_open(sq);
+    return DOCK_RULE_READS && is_read(&sq->x) && sq->reads >= sq->qp->rd_atomic;
 }
 
 static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
@@ -209,6 +209,9 @@ enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay)
 {
     uint32_t state = dock_peek32(&sq->rec->state); // our own queue: changed under the token we hold
 
+    // A raw producer may post more than fits in flight; whatever becomes of a WR needs its place.
+    if (__builtin_expect(sq->flight != NULL, 0) && !sq->mid && !dock_sq_flights_open(sq))
+        return wait(sq, DOCK_STALL_FINISH);
     if (__builtin_expect(state == DOCK_RTS, 1))
         return sq->mid ? perform(sq, stay) : begin(sq, stay);
     if (state == DOCK_ERR || state == DOCK_SQE)

@@ -52,11 +52,18 @@ void dock_sq_park(struct dock_sq *sq, const struct dock_outcome *o, bool finishe
     }
 }
 
+static bool in_error(const struct dock_sq *sq)
+{
+    uint32_t state = dock_peek32(&sq->rec->state); // our own queue: changed under the token we hold
+
+    return state == DOCK_ERR || state == DOCK_SQE;
+}
+
 void dock_sq_reap(struct dock_sq *sq)
 {
     while (sq->retired != sq->seq) {
         struct dock_flight *f = &sq->flight[sq->retired & (sq->flights - 1)];
-        if (!dock_acquire32(&f->finished)) // pairs with dock_up_finish
+        if (!dock_acquire32(&f->finished) && DOCK_RULE_FINISH) // pairs with dock_up_finish
             return;
         struct dock_outcome o = {.status = f->status,
                                  .bytes = f->bytes,
@@ -66,7 +73,7 @@ void dock_sq_reap(struct dock_sq *sq)
         sq->reads -= f->counted;
         // What was in flight when the queue failed may have been executed, but its place is behind the
         // failure.
-        if (dock_peek32(&sq->rec->state) == DOCK_ERR && !o.status)
+        if (DOCK_RULE_FLUSH && in_error(sq) && !o.status)
             o.status = DOCK_ST_FLUSH;
         dock_set32(&f->finished, 0);
         dock_sq_retire(sq, &o);
@@ -81,7 +88,7 @@ void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
     f->status = status;
     f->bytes = bytes;
     dock_probe(DOCK_AT_EXECUTE, sq->qp->number, seq);
-    // Destroy waits for the last WR in flight, no longer: the pin, seen with the publish, keeps the queue for the ring.
+    // Destroy waits for the last WR in flight only: the pin, seen with the publish, keeps the queue for the ring.
     atomic_fetch_add_explicit(&sq->qp->pins, 1, memory_order_relaxed);
     dock_publish32(&f->finished, 1); // pairs with dock_sq_reap
     dock_sq_ring(sq, DOCK_BY_ENGINE);
