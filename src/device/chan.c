@@ -71,6 +71,7 @@ void dock_cq_deliver(struct dock_cq *cq)
             dock_error("no memory for a completion event of CQ %u: it is lost", cq->id);
         return;
     }
+    dock_set32(&cq->asked, 0);
     *w = (struct waiting){.cq = cq};
     pthread_mutex_lock(&chan->lock);
     *chan->tail = w;

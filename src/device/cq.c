@@ -123,6 +123,7 @@ int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once)
 {
     uint32_t want = solicited_only ? DOCK_ARM_SOLICITED : DOCK_ARM_ANY, dw0;
 
+    dock_set32(&cq->asked, 1); // only repair.c looks, long after
     // Once armed for any completion, asking for less does not take it back (man ibv_req_notify_cq).
     if (dock_peek32(&cq->rec->armed) != DOCK_ARM_ANY)
         dock_publish32(&cq->rec->armed, want);

@@ -96,6 +96,7 @@ struct dock_cq {
     dock_a32 lock;
     bool lock_free;
     bool overrun_told;
+    dock_a32 asked; // armed, and no event was delivered since
     struct dock_chan *chan;
     void *user;
     dock_a32 users;

@@ -16,11 +16,27 @@ static void free_hazards(struct dock_dev *dev, dock_who dead)
     }
 }
 
+// Who died between its completion and our bell has left a sleeper: the event that is owed is attended to as if it had
+// rung.
+static void wake_sleepers(struct dock_dev *dev)
+{
+    uint32_t dw0;
+
+    for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
+        if (!dock_peek32(&cq->asked) || !dock_cq_look(&cq->view, dock_peek32(&cq->rec->ci), &dw0))
+            continue;
+        dock_publish32(&cq->rec->armed, DOCK_ARM_NONE); // pairs with dock_cq_fires
+        dock_publish32(&cq->rec->attention, 1);         // pairs with attend_cqs
+    }
+    dock_publish32(&dev->port->attention, 1); // a queue's attention may have been set and nobody called either
+}
+
 void dock_repair(struct dock_dev *dev, dock_who dead)
 {
     pthread_mutex_lock(&dev->lock);
     free_hazards(dev, dead);
     for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         dock_rq_flush_claims(qp, dead);
+    wake_sleepers(dev);
     pthread_mutex_unlock(&dev->lock);
 }

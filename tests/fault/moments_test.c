@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every moment that the device tells of, times the side that is struck, times the signal, times a target that polls or
 // sleeps, times a third process on the same shared receive queue. A moment that does not come on a side is told as not
-// reached and counts as nothing. One cell: moments_test MOMENT,SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]
+// reached and counts as nothing. One cell: moments_test MOMENT[@peer],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]
 // timeout: 420
 // long-timeout: 3600
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct sums {
 
 static void name_of(const struct kill_cell *c, char *out, size_t size)
 {
-    snprintf(out, size, "%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment], kill_role_name[c->side], kill_how_name[c->how],
+    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment], c->abroad ? "@peer" : "", kill_role_name[c->side], kill_how_name[c->how],
              c->asleep ? "asleep" : "busy", c->third ? "third" : "alone", c->occurrence);
 }
 
@@ -65,12 +65,12 @@ static void run_cell(struct kill_cell *c, struct sums *sums)
 }
 
 // A moment that does not come in one cell of a row comes in none: the others of that moment and side are not run.
-static void run_row(int moment, enum kill_role side, struct sums *sums)
+static void run_row(int moment, bool abroad, enum kill_role side, struct sums *sums)
 {
     unsigned missed = 0, n = 0;
 
     for (unsigned i = 0; i < KILL_HOWS * 4; i++) {
-        struct kill_cell c = {.moment = moment, .side = side, .how = (enum kill_how)(i / 4), .asleep = i & 1, .third = i & 2};
+        struct kill_cell c = {.moment = moment, .abroad = abroad, .side = side, .how = (enum kill_how)(i / 4), .asleep = i & 1, .third = i & 2};
         unsigned before = sums->missed;
         c.occurrence = missed ? 1 : occurrence_of(&c);
         run_cell(&c, sums);
@@ -84,7 +84,15 @@ static void run_row(int moment, enum kill_role side, struct sums *sums)
         n++;
     }
     if (missed)
-        printf("not reached: %s on the %s, %u of %u cells\n", dock_moment_name[moment], kill_role_name[side], missed, n);
+        printf("not reached: %s%s on the %s, %u of %u cells\n", dock_moment_name[moment], abroad ? "@peer" : "", kill_role_name[side], missed, n);
+}
+
+// Completing is done in the own CQ and in the peer's: two rows.
+static void run_moment(int m, enum kill_role side, struct sums *sums)
+{
+    run_row(m, false, side, sums);
+    if (side == KILL_INITIATOR && (m == DOCK_AT_CQE_LOCK || m == DOCK_AT_CQE_WRITE || m == DOCK_AT_COMPLETE))
+        run_row(m, true, side, sums);
 }
 
 static int find(const char *const *names, int n, const char *name, size_t len)
@@ -107,7 +115,8 @@ static struct kill_cell parse(char *text)
         word[n++] = w;
     if (n < 5)
         exit(2);
-    c.moment = find(dock_moment_name, DOCK_MOMENT_COUNT, word[0], strlen(word[0]));
+    c.abroad = strchr(word[0], '@') != NULL;
+    c.moment = find(dock_moment_name, DOCK_MOMENT_COUNT, word[0], strcspn(word[0], "@"));
     c.side = (enum kill_role)find(kill_role_name, 2, word[1], strlen(word[1]));
     c.how = (enum kill_how)find(kill_how_name, KILL_HOWS, word[2], strlen(word[2]));
     c.asleep = find(sleep_name, 2, word[3], strlen(word[3]));
@@ -132,7 +141,7 @@ int main(int argc, char **argv)
     for (unsigned round = 0; argc < 2 && round < (test_long() ? 8 : 1); round++, seed = dock_mix(seed))
         for (int m = 0; m < DOCK_MOMENT_COUNT; m++)
             for (enum kill_role side = KILL_INITIATOR; side <= KILL_TARGET; side++)
-                run_row(m, side, &sums);
+                run_moment(m, side, &sums);
     printf("%u cells: %u as expected, %u not reached, %u failed; slowest to notice a death: %.1f ms of %.0f (%s); %.0f s\n",
            sums.cells, sums.reached, sums.missed, sums.bad, sums.slowest_ms, NOTICE_MS * test_slow(), sums.slowest,
            (double)(dock_now_ns() - begin) / 1e9);

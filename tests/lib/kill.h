@@ -21,6 +21,7 @@ extern const char *const kill_how_name[KILL_HOWS];
 
 struct kill_cell {
     int moment;          // enum dock_moment; -1: after `after_us` of traffic
+    bool abroad;         // the moment concerns a queue of the peer, not one of our own
     unsigned occurrence; // the how-many-th moment, from 1
     unsigned after_us;
     enum kill_role side;
@@ -79,7 +80,7 @@ int kill_target(void *part);
 void kill_wrong(const struct kill_part *p, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
 // Install the hook if this role is the victim; it strikes from kill_arm() on.
 void kill_prepare(const struct kill_part *p);
-void kill_arm(void);
+void kill_arm(struct dock_dev *dev);
 // Wait until *word >= value. false: `role` is dead.
 bool kill_await(const struct kill_part *p, dock_a32 *word, uint32_t value, enum kill_role role, const char *what);
 void kill_noticed(const struct kill_part *p);

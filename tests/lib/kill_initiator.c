@@ -165,6 +165,10 @@ static void send_group(struct sender *s)
     while (!s->failed && poll_one(s))
         ;
     housekeep(s);
+    if (s->part.board->cell.asleep && !s->failed) { // else the target would never be
+        poll_until(s, s->posted, true);
+        test_nap_us(300);
+    }
 }
 
 // A failure was seen: everything else is flushed, also what is posted from now on.
@@ -224,7 +228,7 @@ static bool begin_life(struct sender *s)
     if (!kill_await(&s->part, &s->peer->phase, KILL_DESCRIBED, KILL_TARGET, "the target's description"))
         return false;
     if (s->part.life == 0)
-        kill_arm();
+        kill_arm(s->dev);
     end_connect(&s->end, s->peer->qp[third(s)], NULL);
     return kill_await(&s->part, &s->peer->phase, KILL_READY, KILL_TARGET, "the target to be ready");
 }

@@ -19,6 +19,8 @@ static struct {
     int moment, signal;
     dock_a32 left; // 0: not armed
     unsigned occurrence;
+    bool abroad;
+    uint32_t block; // of our own ids
 } strike;
 
 void kill_wrong(const struct kill_part *p, const char *fmt, ...)
@@ -37,9 +39,8 @@ static void at_moment(enum dock_moment at, uint32_t object, uint64_t sequence)
 {
     uint32_t left = dock_peek32(&strike.left);
 
-    (void)object;
     (void)sequence;
-    if ((int)at != strike.moment || left == 0)
+    if ((int)at != strike.moment || left == 0 || (strike.abroad && object >> DOCK_BLOCK_SHIFT == strike.block))
         return;
     while (left && !dock_claim32(&strike.left, &left, left - 1))
         ;
@@ -56,12 +57,14 @@ void kill_prepare(const struct kill_part *p)
         return;
     strike.moment = c->moment;
     strike.occurrence = c->occurrence;
+    strike.abroad = c->abroad;
     strike.signal = c->how == KILL_NOW ? SIGKILL : SIGSTOP;
     dock_probe_hook = at_moment;
 }
 
-void kill_arm(void)
+void kill_arm(struct dock_dev *dev)
 {
+    strike.block = dock_who_slot(dock_dev_who(dev));
     dock_publish32(&strike.left, strike.occurrence);
 }
 
