@@ -27,9 +27,17 @@ command -v ib_write_bw ibv_rc_pingpong >/dev/null || { echo "perftest or ibverbs
 
 # ---- one cell
 
+now() {
+    echo "${EPOCHREALTIME/./}" # microseconds
+}
+
+last=$(now)
+
 cell() { # LINE STATUS [FILES...]: counts, and shows what both sides said when it failed
+    local took=$((($(now) - last) / 1000))
+    last=$(now)
     if [ "$2" = 0 ]; then
-        echo "ok      $1"
+        printf 'ok      %-50s %6d ms\n' "$1" $took
         passed=$((passed + 1))
         return
     fi
