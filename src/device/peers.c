@@ -105,7 +105,8 @@ static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
         s->peer.view = &s->view;
         s->peer.bell_fd = gift.bell_fd;
         s->peer.pidfd = gift.pidfd;
-        s->peer.pid = gift.pid;
+        s->peer.pid =
+            gift.seen_pid; // 0 in a pid namespace that does not see it: plain memory is then out of reach
         if (port_stands(s)) {
             s->reach = HERE;
             if (gift.pidfd >= 0)

@@ -291,6 +291,16 @@ static void wait_landed(struct dock_sq *sq)
     }
 }
 
+static void sum_up(const struct dock_qp *qp)
+{
+    dock_info(
+        "queue %u ends: %llu WRs posted, %llu executed, %llu bytes out, %llu completions, %llu bytes in",
+        qp->number, (unsigned long long)dock_peek64(&qp->rec->posted),
+        (unsigned long long)dock_peek64(&qp->rec->executed),
+        (unsigned long long)dock_peek64(&qp->rec->bytes_out), (unsigned long long)dock_peek64(&qp->rec->cqes),
+        (unsigned long long)dock_peek64(&qp->rec->bytes_in));
+}
+
 int dock_qp_destroy(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
@@ -312,6 +322,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     if (qp->rq->shared)
         dock_rq_forget_claims(qp);
     dock_events_forget(qp->events, qp, &qp->events_got);
+    sum_up(qp);
     dock_id_give(dev, qp->number);
     use(qp, -1);
     dock_count_down(dev, &dev->n_qp);

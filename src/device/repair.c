@@ -28,7 +28,8 @@ static void wake_sleepers(struct dock_dev *dev)
         dock_publish32(&cq->rec->armed, DOCK_ARM_NONE); // pairs with dock_cq_fires
         dock_publish32(&cq->rec->attention, 1);         // pairs with attend_cqs
     }
-    dock_publish32(&dev->port->attention, 1); // a queue's attention may have been set and nobody called either
+    dock_publish32(&dev->port->attention,
+                   1); // a queue's attention may have been set and nobody called either
 }
 
 void dock_repair(struct dock_dev *dev, dock_who dead)

@@ -125,7 +125,8 @@ void dock_sq_release(struct dock_sq *sq)
 
 void dock_sq_clear(struct dock_sq *sq)
 {
-    sq->exec = sq->post.pi = dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
+    sq->exec = sq->post.pi =
+        dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
     sq->seq = sq->retired = sq->post.posted;
     dock_publish64(&sq->post.freed,
                    (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
