@@ -29,7 +29,7 @@ static void blame(struct dock_conn *c, struct dock_xfer *x)
     }
     if (x->status == DOCK_ST_REM_ACCESS)
         dock_host_attention(c, DOCK_ATTN_ACCESS);
-    else if (x->status == DOCK_ST_REM_INV_REQ)
+    else if (x->status == DOCK_ST_REM_INV_REQ && !x->claimed) // else its receive has told: no event beside it
         dock_host_attention(c, DOCK_ATTN_REQUEST);
 }
 
