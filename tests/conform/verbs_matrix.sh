@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# timeout: 420 long-timeout: 1200
+# timeout: 600 long-timeout: 1800
 # Debian's unmodified verbs programs on our library, two processes each: ibv_devices, ibv_devinfo, ibv_rc_pingpong,
 # and perftest's write, read, send and atomic tools, each with every option that the tool's own --help offers among
 # all sizes, 16 queues, post lists, inline, events, selective signaling and both directions, one by one and together.
@@ -19,7 +19,7 @@ trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 device=${DRYDOCK_NAME:-drydock0}
 gid=1 # the first IPv4-mapped entry
 only=${MATRIX_ONLY:-.}
-limit=60
+limit=120
 port=$((20000 + $$ % 20000))
 passed=0 failed=0 absent=0
 
@@ -123,19 +123,28 @@ alone "ibv_devinfo -v: port" 'state:.*PORT_ACTIVE \(4\)' ibv_devinfo -v
 alone "ibv_devinfo -d" "hca_id:.*$device" ibv_devinfo -d "$device"
 alone "ibv_devinfo -l" "$device" ibv_devinfo -l
 
-# ---- ping-pong with contents checked (-c): polling and events, one byte to 1 MiB
+# ---- ping-pong, contents checked (-c) where the tool can: polling and events
+
+pingpong() { # TOOL OPTIONS...
+    local line="$*" status=1 tool=$1
+    shift
+    wanted "$line" || return 0
+    pair "$tool" -d "$device" -g $gid -n 100 "$@" && ! grep -qE "$complaint" "$work/client" "$work/server" &&
+        grep -q 'iters in' "$work/client" && grep -q 'iters in' "$work/server" && status=0
+    cell "$line" $status "$work/server" "$work/client"
+}
 
 for size in 1 64 4096 65536 1048576; do
-    for mode in "" -e; do
-        line="ibv_rc_pingpong -c $mode -s $size"
-        wanted "$line" || continue
-        status=1
-        # shellcheck disable=SC2086 # $mode is one option or none
-        pair ibv_rc_pingpong -d "$device" -g $gid -n 100 -c $mode -s $size &&
-            ! grep -qE "$complaint" "$work/client" "$work/server" &&
-            grep -q 'iters in' "$work/client" && grep -q 'iters in' "$work/server" && status=0
-        cell "$line" $status "$work/server" "$work/client"
-    done
+    pingpong ibv_rc_pingpong -c -s $size
+    pingpong ibv_rc_pingpong -c -e -s $size
+done
+for mode in "" -e; do
+    # shellcheck disable=SC2086 # one option or none
+    {
+        pingpong ibv_uc_pingpong -c $mode
+        pingpong ibv_ud_pingpong -c -s 1024 $mode
+        pingpong ibv_srq_pingpong -c -q 16 $mode
+    }
 done
 
 # ---- perftest
@@ -149,13 +158,13 @@ tool_cells() { # TOOL OP
     local tool=$1 op=$2 help count rows=1
     command -v "$tool" >/dev/null || { echo "absent  $tool"; absent=$((absent + 1)); return; }
     help=$("$drydock" run -- "$tool" --help 2>&1)
-    count="-n 400"
+    count="-n 200"
     # shellcheck disable=SC2086 # options are words
     {
         perf "$tool" 1 $count
         check "$op"
         if offers "$help" a; then
-            perf "$tool" 23 -a -n 20
+            perf "$tool" 23 -a -n 8
             check "$op" -a -n 1
         fi
         if offers "$help" q; then
@@ -191,7 +200,7 @@ tool_cells() { # TOOL OP
             check "$op" -b -e
         fi
         if offers "$help" a && offers "$help" b; then
-            perf "$tool" 23 -a -b -n 10
+            perf "$tool" 23 -a -b -n 5
             check "$op" -a -b -n 1
         fi
     }
@@ -206,8 +215,8 @@ tool_cells ib_send_lat send
 tool_cells ib_atomic_bw fadd
 tool_cells ib_atomic_lat fadd
 for kind in FETCH_AND_ADD CMP_AND_SWAP; do
-    perf ib_atomic_bw 1 -A $kind -n 400
-    perf ib_atomic_lat 1 -A $kind -n 400
+    perf ib_atomic_bw 1 -A $kind -n 200
+    perf ib_atomic_lat 1 -A $kind -n 200
 done
 check cas -q 16 -l 8
 check write_imm -q 16 -l 8 -s 1000
