@@ -10,6 +10,12 @@ static uint32_t power_of_two(uint32_t n)
     return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
+// One that may be overrun has room for the entry that is being written beside `depth` whole ones.
+static uint32_t ring_size(const struct dock_cq_attr *attr)
+{
+    return power_of_two(attr->depth + attr->ignore_overrun);
+}
+
 static uint64_t bytes_of(uint32_t size)
 {
     return sizeof(struct dock_cqrec) + (uint64_t)size * sizeof(struct dock_cqe);
@@ -18,7 +24,7 @@ static uint64_t bytes_of(uint32_t size)
 static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
 {
     struct dock_arena *a = &cq->dev->arena;
-    uint32_t size = power_of_two(attr->depth), start = cq->dev->start_index;
+    uint32_t size = ring_size(attr), start = cq->dev->start_index;
     int err = dock_arena_alloc(a, bytes_of(size), 64, &cq->rec_off);
 
     if (err)
@@ -88,7 +94,7 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
     return 0;
 no_ring:
     if (cq->rec)
-        dock_arena_free(&dev->arena, cq->rec_off, bytes_of(power_of_two(attr->depth)));
+        dock_arena_free(&dev->arena, cq->rec_off, bytes_of(ring_size(attr)));
     dock_id_give(dev, cq->id);
 no_id:
     free(cq);
@@ -140,6 +146,8 @@ void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp)
     uint64_t id;
 
     dock_spin_lock(&cq->lock);
+    if (cq->view.flags & DOCK_CQ_OVERWRITE)
+        cq->ci = dock_cq_oldest(&cq->view, cq->ci);
     ci = cq->ci;
     for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
         if ((e->idx_local >> 16 | (e->local_remote & 0xf) << 16) != qp->number || dw0 & DOCK_CQE_SKIP)

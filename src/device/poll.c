@@ -92,12 +92,28 @@ static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, stru
     return 0;
 }
 
+// After an overrun that was asked for: the oldest is taken out before it can be overwritten, or passed over.
+static int __attribute__((noinline)) take_newest(struct dock_cq *cq, struct dock_wc *wc)
+{
+    for (uint32_t dw0;;) {
+        cq->ci = dock_cq_oldest(&cq->view, cq->ci);
+        const struct dock_cqe *e = dock_cq_look(&cq->view, cq->ci, &dw0);
+        if (!e)
+            return 0;
+        struct dock_cqe copy = *e;
+        if (dock_cq_oldest(&cq->view, cq->ci) == cq->ci && (++cq->ci, take(cq, &copy, dw0, wc)))
+            return 1;
+    }
+}
+
 int dock_cq_next(struct dock_cq *cq, struct dock_wc *wc)
 {
     bool helped = false;
 
     for (;;) {
         uint32_t dw0;
+        if (__builtin_expect(cq->view.flags & DOCK_CQ_OVERWRITE, 0) && take_newest(cq, wc))
+            return 1;
         const struct dock_cqe *e = dock_cq_look(&cq->view, cq->ci, &dw0);
         if (__builtin_expect(!e, 0)) {
             if (dock_peek32(&cq->rec->overrun))
