@@ -453,6 +453,23 @@ static void an_unknown_opcode_is_unsupported(void **state)
     }
 }
 
+// The library's poll tells of it as well, whatever the opcode's bits.
+static void an_unknown_opcode_completes_through_poll_too(void **state)
+{
+    (void)state;
+    for (unsigned opcode = 0x2a; opcode <= 0xff; opcode += 0x15) {
+        struct lone l;
+        struct raw_wr wr = {.opcode = opcode, .complete = 1, .id = 1};
+        struct dock_wc wc;
+        open_lone(&l);
+        raw_put(&l.q, &wr);
+        look(&l);
+        assert_true(end_poll(l.a.scq, &wc));
+        assert_int_equal(wc.status, DOCK_ST_UNSUPPORTED);
+        close_lone(&l);
+    }
+}
+
 // A local address that no region of the domain covers.
 static void an_address_that_is_not_registered_is_a_local_error(void **state)
 {
@@ -515,6 +532,7 @@ int main(void)
         cmocka_unit_test(a_doorbell_that_goes_back_is_an_error_in_words),
         cmocka_unit_test(a_wqe_longer_than_what_is_published_is_an_error_in_words),
         cmocka_unit_test(an_unknown_opcode_is_unsupported),
+        cmocka_unit_test(an_unknown_opcode_completes_through_poll_too),
         cmocka_unit_test(an_address_that_is_not_registered_is_a_local_error),
         cmocka_unit_test(reset_forgets_what_a_raw_producer_had_rung),
     };
