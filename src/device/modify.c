@@ -131,7 +131,7 @@ static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
     }
     dock_spin_lock(&qp->sq.post.lock);
     dock_sq_hold(&qp->sq);
-    if (m->state == DOCK_RESET || m->state == DOCK_SQD)
+    if (DOCK_RULE_DRAIN && (m->state == DOCK_RESET || m->state == DOCK_SQD))
         finish_started(&qp->sq);
     set_attributes(qp, m);
     enter(qp, m->state);

@@ -28,6 +28,10 @@
 #define DOCK_RULE_KICK 1 // who rings while another runs the queue leaves word; the runner looks again
 #endif
 
+#ifndef DOCK_RULE_DRAIN
+#define DOCK_RULE_DRAIN 1 // a queue is drained, or reset, when what it started is finished
+#endif
+
 #define DOCK_MTU 4096u // a datagram's longest payload
 
 #endif
