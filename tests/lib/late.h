@@ -49,9 +49,9 @@ uint32_t late_without_env(void);
 
 // ---- step by step
 
-unsigned late_enabled(void); // phases that may be next
-bool late_step(void);        // do one of them, chosen by the seed. false: none is enabled
-void late_drain(void);       // steps until nothing is under way
+unsigned late_enabled(void); // phases that may be next and that the seed does not keep for the end
+bool late_step(void);  // do one of them, or else one that was kept, chosen by the seed. false: there is none
+void late_drain(void); // steps until nothing is under way
 // Requests are numbered as they are started, from 0 since late_open. Carry number `nth` through `phase`, and those
 // before it only as far as the rules demand; the caller's thread does it. false: no such request, or it is blocked.
 bool late_bring(uint32_t nth, enum late_phase phase);

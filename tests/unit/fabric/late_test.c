@@ -483,7 +483,8 @@ static void destroy_waits_for_what_is_in_flight(void **state)
     }
 }
 
-int main(void)
+// late_test [NAME]: all tests, or one
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finished_backwards_they_complete_in_order),
@@ -505,5 +506,7 @@ int main(void)
         cmocka_unit_test(destroy_waits_for_what_is_in_flight),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("the device over a fabric that finishes late", tests, NULL, NULL);
 }
