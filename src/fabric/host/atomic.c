@@ -46,7 +46,7 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
         err = dock_xcopy_to(c->peer->pid, &new, addr, 8);
     }
     dock_word_unlock(&c->peer->port->atomic_lock, turn + 1);
-    return err ? DOCK_ST_REM_OP : DOCK_OK;
+    return err ? dock_host_fault(err) : DOCK_OK;
 }
 
 static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)

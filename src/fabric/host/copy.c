@@ -16,7 +16,7 @@ static void count_fallback(struct dock_conn *c, uint32_t n)
     atomic_fetch_add_explicit(&mine->fallback_calls, 1, memory_order_relaxed);
 }
 
-static uint32_t remote_fault(int err)
+uint32_t dock_host_fault(int err)
 {
     return err == -ESRCH ? DOCK_ST_RETRY_EXC : DOCK_ST_REM_OP;
 }
@@ -44,7 +44,7 @@ static uint32_t move_plain(const struct dock_span *s, pid_t pid, uint64_t remote
 
     if (err == -EFAULT && !s->at && !dock_xcopy_probe(s->plain, n, !to_remote))
         return DOCK_ST_LOC_PROT;
-    return err ? remote_fault(err) : DOCK_OK;
+    return err ? dock_host_fault(err) : DOCK_OK;
 }
 
 static uint32_t move_span(struct dock_conn *c, const struct dock_span *s, struct dock_place *r, uint32_t n,
@@ -102,5 +102,5 @@ uint32_t dock_host_put(const struct dock_place *r, const void *from, uint32_t n)
         return DOCK_OK;
     }
     int err = dock_xcopy_to(r->pid, from, r->plain, n);
-    return err ? remote_fault(err) : DOCK_OK;
+    return err ? dock_host_fault(err) : DOCK_OK;
 }

@@ -98,6 +98,8 @@ static inline struct dock_place dock_host_place(const struct dock_conn *c, const
 // Move n bytes of x's local data, from x->done on, to (or from) a remote place. 0 or a status.
 uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_place remote, uint32_t n,
                         bool to_remote);
+// What a failed copy to or from the target's plain memory means: it refused, or its process is gone.
+uint32_t dock_host_fault(int err);
 // One aligned word, or any bytes, of our own into a remote place.
 uint32_t dock_host_put(const struct dock_place *remote, const void *from, uint32_t n);
 

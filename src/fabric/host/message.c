@@ -207,9 +207,11 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     }
     if (!status)
         status = place(c, x, &b, (uint64_t)x->done + header, n, NULL);
-    if (__builtin_expect(status == DOCK_ST_LOC_PROT,
-                         0))    // the sender's own memory went away: as on a wire, the
-        return done(x, status); // half message holds its receive until the queue fails
+    // The sender's own memory went away: as on a wire, the half message holds its receive until the queue fails.
+    if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0))
+        return done(x, status);
+    if (__builtin_expect(status == DOCK_ST_RETRY_EXC, 0)) // the target's process is gone, and with it its receive
+        return lossy(c) ? drop(c, x) : done(x, status);
     if (__builtin_expect(status, 0))
         return receive_failed(c, x, DOCK_ST_LOC_PROT, DOCK_ST_REM_OP);
     dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);
