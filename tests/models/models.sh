@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# timeout: 900
+# Each ordering pair of the device as a small model (spin), under all the delays and reorderings that C11 allows: the
+# model holds as written, and each of its switches, which takes one ordering or one check away, makes it fail.
+#     tests/models/models.sh [MODEL...]
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+for tool in spin gcc; do
+    command -v $tool >/dev/null || { echo "skipped: no $tool here"; exit 77; }
+done
+[ "${DRYDOCK_EMULATED:-0}" = 0 ] || { echo "skipped: a model does not depend on the machine"; exit 77; }
+work=$(mktemp -d /tmp/drydock-models-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+failures=0
+checks=0
+
+# explore MODEL [SWITCH]: "holds", "fails", or what went wrong.
+explore()
+{
+    local dir=$work/$1-${2:-whole}
+    mkdir "$dir" && cd "$dir" || return
+    spin ${2:+-D$2} -a "$here/$1.pml" >log 2>&1 || { echo "spin: $(head -n 1 log)"; return; }
+    gcc -w -DSAFETY -DVECTORSZ=4096 -o pan pan.c >log 2>&1 || { echo "gcc: $(head -n 1 log)"; return; }
+    ./pan -m1000000 -n >log 2>&1
+    if grep -q 'search depth too small\|out of memory\|error: ' log; then
+        grep -m 1 'search depth too small\|out of memory\|error: ' log
+    elif grep -q 'errors: 0$' log; then
+        echo holds
+    elif grep -q '^pan:1: invalid end state\|^pan:1: assertion violated' log; then
+        echo fails
+    else
+        tail -n 1 log
+    fi
+}
+
+expect()
+{
+    local got
+    got=$(explore "$2" "${3:-}")
+    checks=$((checks + 1))
+    [ "$got" = "$1" ] && return
+    failures=$((failures + 1))
+    printf 'FAILED %s\n  expected: %s\n  got:      %s\n  again: tests/models/models.sh %s\n' "$2${3:+ with $3}" "$1" "$got" "$2"
+}
+
+[ $# -gt 0 ] || set -- token bell cqe receive quiesce arm
+for model in "$@"; do
+    switches=$(sed -n 's/^ \* switches: //p' "$here/$model.pml")
+    expect holds "$model"
+    for switch in $switches; do
+        expect fails "$model" "$switch"
+    done
+    echo "$model: holds; without one of: $switches: fails"
+done
+echo "$checks explorations, $failures not as expected"
+[ $failures = 0 ]
