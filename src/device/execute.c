@@ -117,6 +117,23 @@ static struct dock_conn *way(struct dock_sq *sq)
     return dock_ud_way(sq->qp, sq->x.remote);
 }
 
+// A datagram to a device that is just being reached waits a moment for it: a program sends its first one once.
+#define DATAGRAM_PATIENCE_NS 200000000ull
+
+static enum dock_step datagram_unsent(struct dock_sq *sq, bool coming)
+{
+    uint64_t now = dock_now_ns();
+
+    if (!sq->deadline_ns)
+        sq->deadline_ns = now + DATAGRAM_PATIENCE_NS;
+    if (coming && now < sq->deadline_ns) {
+        sq->mid = true;
+        return wait(sq, DOCK_STALL_NOBODY);
+    }
+    sq->x.bytes = sq->x.len;
+    return conclude(sq, true);
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
@@ -127,8 +144,11 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
         x->bytes = x->len;
         return conclude(sq, true);
     }
-    if (__builtin_expect(!c->peer, 0) && c->fabric->connect(c))
-        return sq->conn ? nobody_there(sq, false) : conclude(sq, true);
+    if (__builtin_expect(!c->peer, 0)) {
+        int err = c->fabric->connect(c);
+        if (err)
+            return sq->conn ? nobody_there(sq, false) : datagram_unsent(sq, err == -EAGAIN);
+    }
     sq->mid = true;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then

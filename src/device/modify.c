@@ -117,27 +117,37 @@ static void finish_started(struct dock_sq *sq)
     }
 }
 
-static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
+// The token is held, so no request fails any more: the present state is looked at here and not before.
+static int change_held(struct dock_qp *qp, const struct dock_qp_mod *m)
 {
-    enum dock_state from = dock_qp_state(qp);
+    enum dock_state from;
 
+    if (DOCK_RULE_DRAIN && (m->state == DOCK_RESET || m->state == DOCK_SQD))
+        finish_started(&qp->sq);
+    from = dock_qp_state(qp);
     if (!dock_state_may(from, m->state, qp->attr.service))
         return dock_refuse(-EINVAL, "queue %u cannot go from %s to %s", qp->number, dock_state_name(from),
                            dock_state_name(m->state));
-    if (m->state == DOCK_ERR) {
+    set_attributes(qp, m);
+    enter(qp, m->state);
+    return 0;
+}
+
+static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
+{
+    int err;
+
+    if (m->state == DOCK_ERR && dock_state_may(dock_qp_state(qp), DOCK_ERR, qp->attr.service)) {
         set_attributes(qp, m);
         dock_qp_error(qp);
         return 0;
     }
     dock_spin_lock(&qp->sq.post.lock);
     dock_sq_hold(&qp->sq);
-    if (DOCK_RULE_DRAIN && (m->state == DOCK_RESET || m->state == DOCK_SQD))
-        finish_started(&qp->sq);
-    set_attributes(qp, m);
-    enter(qp, m->state);
+    err = change_held(qp, m);
     dock_spin_unlock(&qp->sq.post.lock);
     dock_sq_release(&qp->sq);
-    return 0;
+    return err;
 }
 
 int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *m)
