@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * The claim of a receive (src/ring/rqring.c, src/device/fail.c): two initiators take receives from one queue of a
- * third process; the first may be killed anywhere. The owner, told of the death, flushes what the dead one took and
- * did not complete, while its program polls. Whatever happens, each receive completes exactly once.
+ * third process; the first may be killed anywhere. The owner's engine, told of the death, flushes what the dead one
+ * took and did not complete, while the owner's program polls without asking it. Whatever happens, each receive
+ * completes exactly once. A completion that was polled may be overwritten in the ring at any time after.
  *
- * switches: CLAIM_LATE NO_CLAIM NO_POSTED_CHECK NO_COMPLETED_CHECK POLL_KEEPS_CLAIM NO_CONSUMER_LOCK
+ * switches: CLAIM_LATE NO_CLAIM NO_POSTED_CHECK NO_COMPLETED_CHECK POLL_KEEPS_CLAIM UNORDERED_POLL STORE_NOT_SWAP
  *   CLAIM_LATE          the claim is written after the consumer index has moved
  *   NO_CLAIM            there are no claims
- *   NO_POSTED_CHECK     the owner flushes a claimed receive that is still in the queue
+ *   NO_POSTED_CHECK     the engine flushes a claimed receive that is still in the queue
  *   NO_COMPLETED_CHECK  ... or one whose completion stands in the CQ
  *   POLL_KEEPS_CLAIM    a polled completion leaves its claim
- *   NO_CONSUMER_LOCK    the owner looks for the completion while the program polls
+ *   UNORDERED_POLL      the CQ's consumer index may be visible before the claim is cleared
+ *   STORE_NOT_SWAP      the engine takes the claim by a plain store
  */
-#define VARS 2
+#define VARS 4
 #define PROCS 4
-#define CLAIM 0 /* and 1: two receives, taken in order */
+#define CLAIM 0  /* and 1: two receives, taken in order */
+#define POLLED 2 /* and 3: the CQ's consumer index has passed the completion */
 #include "weak.pml"
 
 #define RECEIVES 2
 
 byte ci, ci_holder;       /* the consumer index word: 0 free, else thread + 1 */
-byte cq_lock;             /* of the CQ's consumers: poller and repair */
-bool cqe[RECEIVES];       /* a completion that was not polled */
+bool cqe[RECEIVES];       /* the completion was written */
 byte completed[RECEIVES]; /* how often */
 bool dead, finished, repaired;
 
@@ -79,41 +81,34 @@ out:
     fi
 }
 
-#ifdef NO_CONSUMER_LOCK
-#define FREE true
-#else
-#define FREE (cq_lock == 0)
-#endif
-
-inline lock_cq()
-{
-    atomic { FREE && ORDERED -> cq_lock = 1 }
-}
-
-inline unlock_cq()
-{
-    atomic { ORDERED -> cq_lock = 0 }
-}
-
 proctype poller(byte me)
 {
+    bool seen[RECEIVES];
     byte n;
 
 end:
     do
-    :: cqe[0] || cqe[1] ->
-        lock_cq();
-        n = (cqe[0] -> 0 : 1);
-        if
-        :: cqe[n] ->
-            cqe[n] = false;
+    :: (cqe[0] && !seen[0]) || (cqe[1] && !seen[1]) ->
+        n = (cqe[0] && !seen[0] -> 0 : 1);
+        seen[n] = true;
 #ifndef POLL_KEEPS_CLAIM
-            store(CLAIM + n, 0);
+        store(CLAIM + n, 0);
 #endif
-        :: else
-        fi;
-        unlock_cq()
+#ifdef UNORDERED_POLL
+        store(POLLED + n, 1)
+#else
+        release(POLLED + n, 1)
+#endif
     od
+}
+
+/* Is the completion found? Not if the consumer index had passed it, and perhaps not if it has passed it since. */
+inline search(n)
+{
+    if
+    :: cqe[n] && !polled[n] -> found = true
+    :: !cqe[n] || polled[n] || mem[POLLED + n] -> found = false
+    fi
 }
 
 inline repair(n)
@@ -121,27 +116,39 @@ inline repair(n)
     load(CLAIM + n, claim);
     if
     :: claim == 1 ->
-        store(CLAIM + n, 0);
-        if
-#ifndef NO_POSTED_CHECK
-        :: ci <= n /* it is still in the queue: somebody else will take it */
-#endif
-#ifndef NO_COMPLETED_CHECK
-        :: ci > n && cqe[n]
-        :: ci > n && !cqe[n] -> complete(n)
+        posted = ci <= n;
+#ifdef NO_COMPLETED_CHECK
+        found = false;
 #else
-        :: ci > n -> complete(n)
+        search(n);
 #endif
 #ifdef NO_POSTED_CHECK
-        :: ci <= n -> complete(n)
+        posted = false;
 #endif
-        fi
+        if
+        :: !posted && found
+#ifdef STORE_NOT_SWAP
+        :: else -> store(CLAIM + n, 0); swapped = true
+#else
+        :: else ->
+            atomic {
+                ORDERED -> swapped = (mem[CLAIM + n] == claim);
+                mem[CLAIM + n] = (swapped -> 0 : mem[CLAIM + n])
+            }
+#endif
+        fi;
+        if
+        :: swapped && !posted -> complete(n)
+        :: else
+        fi;
+        swapped = false
     :: else
     fi
 }
 
-proctype owner(byte me)
+proctype engine(byte me)
 {
+    bool polled[RECEIVES], posted, found, swapped;
     byte claim;
 
     finished;
@@ -149,10 +156,10 @@ proctype owner(byte me)
     :: dead ->
         delayed[0] == 0;
         lock_ci();
-        lock_cq();
+        load(POLLED, polled[0]);
+        load(POLLED + 1, polled[1]);
         repair(0);
         repair(1);
-        unlock_cq();
         unlock_ci()
     :: else
     fi;
@@ -165,7 +172,7 @@ init
         run initiator(0, 1);
         run initiator(1, RECEIVES + 1);
         run poller(2);
-        run owner(3)
+        run engine(3)
     }
     repaired && ci == RECEIVES && (completed[0] && completed[1])
 }
