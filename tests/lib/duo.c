@@ -212,10 +212,12 @@ void duo_far(struct duo *d, far_fn fn, void *io, size_t n)
     }
     if (n > sizeof r.io)
         abort();
-    memcpy(r.io, io, n);
+    if (n)
+        memcpy(r.io, io, n);
     transfer(d->sock, &r, sizeof r, true);
     transfer(d->sock, &r, sizeof r, false);
-    memcpy(io, r.io, n);
+    if (n)
+        memcpy(io, r.io, n);
 }
 
 void side_recv(struct side *s, void *io)

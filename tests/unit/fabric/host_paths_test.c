@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+// timeout: 240
+// Each opcode x place x {right, bad key, bad bounds, zero length} from one table; the host places between two
+// processes. What moved is compared byte by byte at the end where it arrived, what was refused moved nothing.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+#include "lib/duo.h"
+
+#define MEM (1u << 20)
+#define SRC 4096u      // near: what is written, where READs and old values land
+#define DST 8192u      // far: what one-sided requests reach
+#define BUF 524288u    // far: what receives take
+#define NOTE 458752u   // far: the notification
+
+enum way { RIGHT, BAD_KEY, BAD_BOUNDS, ZERO, WAYS };
+static const char *const way_name[] = {"right", "bad key", "bad bounds", "zero length"};
+
+// What kind of request it is, for what is checked.
+enum kind { PUT, GET, ATOMIC, MESSAGE, PUT_MESSAGE, PUT_NOTIFY, NOTHING };
+
+static const struct {
+    const char *name;
+    uint8_t op;
+    enum kind kind;
+} ops[] = {
+    {"WRITE", DOCK_OP_WRITE, PUT},
+    {"WRITE_IMM", DOCK_OP_WRITE_IMM, PUT_MESSAGE},
+    {"WRITE_NOTIFY", DOCK_OP_WRITE_NOTIFY, PUT_NOTIFY},
+    {"READ", DOCK_OP_READ, GET},
+    {"SEND", DOCK_OP_SEND, MESSAGE},
+    {"SEND_IMM", DOCK_OP_SEND_IMM, MESSAGE},
+    {"CAS", DOCK_OP_CAS, ATOMIC},
+    {"FADD", DOCK_OP_FADD, ATOMIC},
+    {"SWAP", DOCK_OP_SWAP, ATOMIC},
+    {"FSUB", DOCK_OP_FSUB, ATOMIC},
+    {"FAND", DOCK_OP_FAND, ATOMIC},
+    {"FOR", DOCK_OP_FOR, ATOMIC},
+    {"FXOR", DOCK_OP_FXOR, ATOMIC},
+    {"NOP", DOCK_OP_NOP, NOTHING},
+};
+
+static const uint32_t sizes[] = {1, 8, 13, 64, 4096, 65537, 300001};
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+struct run {
+    struct duo d;
+    unsigned op;
+    enum way way;
+    uint32_t len;
+    struct dock_sge sge[3];
+    struct dock_wr wr;
+};
+
+static unsigned wrong;
+
+static void differs(const struct run *r, const char *what, uint64_t got, uint64_t want)
+{
+    if (got == want)
+        return;
+    wrong++;
+    fprintf(stderr, "%s, %s, %s, %u bytes: %s: expected %#llx, got %#llx\n", ops[r->op].name, place_name[r->d.place],
+            way_name[r->way], r->len, what, (unsigned long long)want, (unsigned long long)got);
+}
+
+static uint64_t apply(uint8_t op, uint64_t old, uint64_t v, uint64_t compare)
+{
+    switch (op) {
+    case DOCK_OP_CAS:
+        return old == compare ? v : old;
+    case DOCK_OP_FADD:
+        return old + v;
+    case DOCK_OP_SWAP:
+        return v;
+    case DOCK_OP_FSUB:
+        return old - v;
+    case DOCK_OP_FAND:
+        return old & v;
+    case DOCK_OP_FOR:
+        return old | v;
+    default:
+        return old ^ v;
+    }
+}
+
+static uint64_t far_sum(struct run *r, uint32_t off, uint32_t len)
+{
+    struct io_mem m = {.off = off, .len = len};
+
+    duo_far(&r->d, side_sum, &m, sizeof m);
+    return m.sum;
+}
+
+static void far_bytes(struct run *r, uint32_t off, uint32_t len, uint64_t seed)
+{
+    struct io_mem m = {.off = off, .len = len, .seed = seed};
+
+    duo_far(&r->d, side_fill, &m, sizeof m);
+}
+
+static bool is_message(enum kind k)
+{
+    return k == MESSAGE || k == PUT_MESSAGE;
+}
+
+// Three pieces, the middle one empty; atomics one of eight bytes.
+static void build(struct run *r)
+{
+    struct dock_sge *s = r->sge;
+    uint64_t at = (uintptr_t)r->d.near.e.mem + SRC;
+    uint32_t first = r->len / 3, key = r->d.near.e.mr->lkey;
+    enum kind k = ops[r->op].kind;
+
+    s[0] = (struct dock_sge){at, first, key};
+    s[1] = (struct dock_sge){at, 0, key};
+    s[2] = (struct dock_sge){at + first, r->len - first, key};
+    r->wr = (struct dock_wr){.op = ops[r->op].op, .id = 9, .sge = s, .nsge = 3, .flags = DOCK_F_COMPLETE,
+                             .rkey = r->d.mr.rkey, .raddr = r->d.mem + DST, .imm = 0xabcd, .operand = 0x0ff0ff0f,
+                             .compare = 0x1234, .notify_key = r->d.mr.rkey, .notify_addr = r->d.mem + NOTE,
+                             .notify_value = 77};
+    if (k == ATOMIC) {
+        s[0].len = r->len;
+        r->wr.nsge = 1;
+    }
+    if (k == NOTHING)
+        r->wr.nsge = 0;
+    if (r->way == BAD_KEY)
+        r->wr.rkey ^= 4;
+    if (r->way == BAD_BOUNDS)
+        r->wr.raddr = (r->d.mem + MEM - r->len + 8) & ~7ull;
+}
+
+// What the requester is told. A request of no bytes names no memory: its key is not looked at.
+static uint32_t expected(const struct run *r)
+{
+    enum kind k = ops[r->op].kind;
+
+    if (k == ATOMIC && r->way == ZERO)
+        return DOCK_ST_LOC_LEN;
+    if (k == MESSAGE || k == NOTHING || r->way == RIGHT || r->way == ZERO)
+        return DOCK_OK;
+    return DOCK_ST_REM_ACCESS;
+}
+
+static void expect_bytes(struct run *r, uint64_t old, uint64_t far_before)
+{
+    const char *mine = r->d.near.e.mem + SRC;
+    enum kind k = ops[r->op].kind;
+    uint64_t word;
+
+    if (expected(r) || r->way == ZERO || k == NOTHING) {
+        differs(r, "bytes at the far end changed", far_sum(r, 0, BUF) != far_before, k == PUT_NOTIFY && !expected(r));
+        return;
+    }
+    if (k == ATOMIC) {
+        memcpy(&word, mine, 8);
+        differs(r, "the old value", word, old);
+        uint64_t new = apply(r->wr.op, old, r->wr.operand, r->wr.compare);
+        differs(r, "the new value", far_sum(r, DST, 8), bytes_sum((char *)&new, 8));
+        return;
+    }
+    differs(r, "digest of the bytes", far_sum(r, k == MESSAGE ? BUF : DST, r->len), bytes_sum(mine, r->len));
+    word = 77;
+    if (k == PUT_NOTIFY)
+        differs(r, "notification", far_sum(r, NOTE, 8), bytes_sum((char *)&word, 8));
+}
+
+static void expect_receive(struct run *r)
+{
+    struct io_wc w = {.ms = 3000 * slow_down()};
+
+    duo_far(&r->d, side_wait, &w, sizeof w);
+    differs(r, "a receive completed", w.got, 1);
+    if (!w.got || (expected(r) && w.wc.status == DOCK_ST_FLUSH))
+        return;
+    differs(r, "status of the receive", w.wc.status, 0);
+    differs(r, "its id", w.wc.id, 31);
+    differs(r, "its bytes", w.wc.bytes, r->len);
+    differs(r, "its source", w.wc.src_qp, dock_qp_number(r->d.near.e.qp));
+    if (r->wr.op != DOCK_OP_SEND)
+        differs(r, "its immediate", w.wc.imm, 0xabcd);
+}
+
+static void one(enum place place, unsigned op, enum way way, uint32_t len)
+{
+    struct duo_opts o = {.near = {.mem = MEM}, .far = {.mem = MEM}};
+    struct run r = {.op = op, .way = way, .len = len};
+    struct dock_wc wc = {.status = 0xfff};
+    struct io_recv recv = {.id = 31, .off = BUF, .len = len};
+    uint64_t old = 0x1234, before;
+
+    duo_open(&r.d, place, &o);
+    bytes_fill(r.d.near.e.mem + SRC, len + 64, op + len);
+    far_bytes(&r, DST, len + 64, 99);
+    if (ops[op].kind == ATOMIC) { // a value that CAS finds: the far memory gets it by a WRITE
+        memcpy(r.d.near.e.mem, &old, 8);
+        struct dock_wr set = wr_onesided(DOCK_OP_WRITE, &r.d.near.e, r.sge, 0, 8, &r.d.mr, r.d.mem + DST);
+        set.sge = r.sge;
+        assert_int_equal(end_post(&r.d.near.e, &set), 0);
+        assert_true(end_wait(r.d.near.e.scq, &wc, 3000 * slow_down()));
+    }
+    before = far_sum(&r, 0, BUF);
+    build(&r);
+    if (is_message(ops[op].kind))
+        duo_far(&r.d, side_recv, &recv, sizeof recv);
+    assert_int_equal(end_post(&r.d.near.e, &r.wr), 0);
+    differs(&r, "a completion", end_wait(r.d.near.e.scq, &wc, 5000 * slow_down()), 1);
+    differs(&r, "status", wc.status, expected(&r));
+    differs(&r, "id", wc.id, 9);
+    if (!wc.status) {
+        differs(&r, "bytes", wc.bytes, ops[op].kind == NOTHING ? 0 : len);
+        differs(&r, "opcode", wc.op, r.wr.op);
+    }
+    if (is_message(ops[op].kind))
+        expect_receive(&r);
+    expect_bytes(&r, old, before);
+    duo_close(&r.d);
+}
+
+static void place_by_opcode_by_way(enum place place)
+{
+    wrong = 0;
+    for (unsigned op = 0; op < COUNT(ops); op++)
+        for (unsigned way = 0; way < WAYS; way++) {
+            if (ops[op].kind == ATOMIC || ops[op].kind == NOTHING || way == ZERO) {
+                one(place, op, (enum way)way, way == ZERO ? 0 : 8);
+                continue;
+            }
+            for (unsigned s = 0; s < COUNT(sizes); s++)
+                if (way == RIGHT || sizes[s] == 64 || sizes[s] == 300001)
+                    one(place, op, (enum way)way, sizes[s]);
+        }
+    assert_int_equal(wrong, 0);
+}
+
+static void every_opcode_every_way_self_arena(void **state)
+{
+    (void)state;
+    place_by_opcode_by_way(SELF_ARENA);
+}
+
+static void every_opcode_every_way_self_plain(void **state)
+{
+    (void)state;
+    place_by_opcode_by_way(SELF_PLAIN);
+}
+
+static void every_opcode_every_way_two_processes_arena(void **state)
+{
+    (void)state;
+    place_by_opcode_by_way(HOST_ARENA);
+}
+
+static void every_opcode_every_way_two_processes_plain(void **state)
+{
+    (void)state;
+    place_by_opcode_by_way(HOST_PLAIN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_opcode_every_way_self_arena),
+        cmocka_unit_test(every_opcode_every_way_self_plain),
+        cmocka_unit_test(every_opcode_every_way_two_processes_arena),
+        cmocka_unit_test(every_opcode_every_way_two_processes_plain),
+    };
+
+    return cmocka_run_group_tests_name("opcodes, places, ways to be wrong", tests, NULL, NULL);
+}
