@@ -31,6 +31,7 @@ static void put(enum dock_log_level level, const char *fmt, va_list args)
     char line[300];
     int saved = errno;
 
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the callers have started it
     vsnprintf(last_line, sizeof last_line, fmt, args);
     if (dock_log_on(level)) {
         int n =

@@ -40,7 +40,7 @@ static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
         return DOCK_ST_LOC_QP_OP;
     }
     for (unsigned i = 1; i < n; i++)
-        memcpy(sq->wqe.byte + i * DOCK_BLOCK, slot(sq, sq->exec + i), DOCK_BLOCK);
+        memcpy(sq->wqe.byte + (size_t)i * DOCK_BLOCK, slot(sq, sq->exec + i), DOCK_BLOCK);
     *blocks = n;
     return 0;
 }

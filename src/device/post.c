@@ -97,8 +97,8 @@ static inline void put_special(char *b, const struct dock_wr *wr)
         memcpy(b + 64, two, 16);
         break;
     default:
-        memcpy(b + 64 * (dock_op_is_atomic(wr->op) != 0),
-               dock_op_is_atomic(wr->op) ? (const void *)&wr->operand : b, dock_op_is_atomic(wr->op) ? 8 : 0);
+        if (dock_op_is_atomic(wr->op))
+            memcpy(b + 64, &wr->operand, 8);
     }
 }
 
@@ -106,7 +106,8 @@ static inline void put_special(char *b, const struct dock_wr *wr)
 static void lay_down(struct dock_sq_post *sq, uint32_t pi, const char *wqe, unsigned blocks)
 {
     for (unsigned i = 0; i < blocks; i++)
-        memcpy(sq->ring + (uint64_t)((pi + i) & sq->mask) * DOCK_BLOCK, wqe + i * DOCK_BLOCK, DOCK_BLOCK);
+        memcpy(sq->ring + (uint64_t)((pi + i) & sq->mask) * DOCK_BLOCK, wqe + (size_t)i * DOCK_BLOCK,
+               DOCK_BLOCK);
 }
 
 static void encode(char *b, const struct dock_wr *wr, uint32_t flags)

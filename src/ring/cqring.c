@@ -77,11 +77,8 @@ int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const st
     bool inherited;
     uint32_t tail = dock_word_lock(&v->rec->tail, w, &inherited);
 
-    if (__builtin_expect(inherited, 0)) {
-        uint32_t dw0;
-        if (dock_cq_look(v, tail, &dw0)) // the dead holder had published its entry, only the tail is behind
-            tail++;
-    }
+    if (__builtin_expect(inherited, 0) && dock_cq_stands(v, tail))
+        tail++; // the dead holder had published its entry, only the tail is behind
     dock_probe(DOCK_AT_CQE_LOCK, v->rec->id, tail);
     if (__builtin_expect(!has_room(v, tail), 0)) {
         uint32_t none = 0;

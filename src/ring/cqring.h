@@ -85,6 +85,14 @@ static inline bool dock_cq_fires(struct dock_cqview *v, bool solicited)
     return dock_claim32(&v->rec->armed, &armed, DOCK_ARM_NONE);
 }
 
+// Does a valid entry stand at `pos`?
+static inline bool dock_cq_stands(const struct dock_cqview *v, uint32_t pos)
+{
+    uint32_t dw0 = atomic_load_explicit(&v->ring[pos & (v->size - 1)].dw0, memory_order_acquire);
+
+    return (dw0 & DOCK_CQE_OWNER) == dock_cqe_owner(pos, v->shift);
+}
+
 // The entry at `ci` if it is valid, with its first word; NULL when the ring is empty. Consumer only.
 static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_t ci, uint32_t *dw0)
 {
@@ -99,7 +107,8 @@ static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_
 // overrun that was asked for. Such a ring has more entries than its depth, so that what is being written is none of them.
 static inline uint32_t dock_cq_oldest(const struct dock_cqview *v, uint32_t ci)
 {
-    uint32_t tail = dock_word_value(dock_acquire64(&v->rec->tail)); // pairs with the unlock in dock_cq_produce
+    uint32_t tail =
+        dock_word_value(dock_acquire64(&v->rec->tail)); // pairs with the unlock in dock_cq_produce
 
     return tail - ci > v->depth ? tail - v->depth : ci;
 }

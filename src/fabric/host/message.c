@@ -175,7 +175,7 @@ static void build_grh(const struct dock_xfer *x, uint8_t grh[GRH_BYTES])
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
     memset(grh, 0, GRH_BYTES);
-    if (memcmp(x->eid, mapped, sizeof mapped))
+    if (memcmp(x->eid, mapped, sizeof mapped) != 0)
         build_ipv6(x, grh);
     else
         build_ipv4(x, grh + 20);
@@ -210,7 +210,8 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     // The sender's own memory went away: as on a wire, the half message holds its receive until the queue fails.
     if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0))
         return done(x, status);
-    if (__builtin_expect(status == DOCK_ST_RETRY_EXC, 0)) // the target's process is gone, and with it its receive
+    if (__builtin_expect(status == DOCK_ST_RETRY_EXC,
+                         0)) // the target's process is gone, and with it its receive
         return lossy(c) ? drop(c, x) : done(x, status);
     if (__builtin_expect(status, 0))
         return receive_failed(c, x, DOCK_ST_LOC_PROT, DOCK_ST_REM_OP);
