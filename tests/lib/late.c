@@ -19,6 +19,7 @@
 struct lane {
     const struct dock_conn *conn;
     bool broken;
+    uint32_t broken_at; // the request that failed
     struct lane *next;
 };
 
@@ -187,10 +188,12 @@ static void give_fate(struct late_request *r, uint32_t status)
 // A request failed: those behind it that are not placed yet never are.
 static void break_lane(struct late_request *r)
 {
+    struct lane *l = lane_of(r->conn);
     struct late_request *next;
 
     give_fate(r, r->x.status);
-    lane_of(r->conn)->broken = true;
+    l->broken = true;
+    l->broken_at = r->nth;
     for (struct late_request *e = r->next; e && keeps(LATE_STOP); e = next) {
         next = e->next;
         if (e->sq != r->sq || e->done[LATE_EFFECT])
@@ -233,6 +236,13 @@ static void finish(struct late_request *r)
     pthread_mutex_lock(&late.lock);
 }
 
+static bool behind_failure(const struct late_request *r)
+{
+    const struct lane *l = lane_of(r->conn);
+
+    return l->broken && l->broken_at < r->nth;
+}
+
 static enum late_got run_phase(struct late_request *r, enum late_phase phase)
 {
     if (phase == LATE_EFFECT)
@@ -256,8 +266,7 @@ static void touch(struct late_request *r, enum late_phase phase)
     r->done[phase] = got == LATE_WHOLE;
     if (got == LATE_NOT_READY)
         r->again = late.steps + RNR_STEPS;
-    if (phase == LATE_EFFECT && got == LATE_WHOLE && !r->x.status && lane_of(r->conn)->broken)
-        late.count.after_stop++;
+    late.count.after_stop += phase == LATE_EFFECT && got == LATE_WHOLE && !r->x.status && behind_failure(r);
     if (r->x.status)
         break_lane(r);
     if (is_over(r))
