@@ -81,8 +81,10 @@ int dock_gift_listen(const struct dock_rundir *dir, dock_who who, int *listen_fd
     int fd = open_socket(), ret = fd < 0 ? fd : 0;
 
     unlink_stale(dir, who);
-    if (!ret && (bind(fd, (struct sockaddr *)&a, len) || listen(fd, SOMAXCONN)))
+    if (!ret && (bind(fd, (struct sockaddr *)&a, len) || listen(fd, SOMAXCONN))) {
         ret = -errno;
+        unlink_name(dir, who);
+    }
     if (ret) {
         dock_error("listening in the runtime directory %s failed: %s", dir->path, strerror(-ret));
         if (fd >= 0)

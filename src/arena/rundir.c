@@ -38,6 +38,11 @@ static int choose(const char *wanted, char *path, size_t size)
 
     if (!wanted && env && *env)
         wanted = env;
+    if (wanted && *wanted != '/') {
+        dock_error("runtime directory %s refused: it must be an absolute path, or it would change with chdir",
+                   wanted);
+        return -EINVAL;
+    }
     if (wanted)
         n = snprintf(path, size, "%s", wanted);
     else if (ours(xdg))

@@ -69,6 +69,8 @@ void dock_attend(struct dock_dev *dev)
     struct dock_qp *qp;
 
     dock_swap32(&dev->port->attention, 0); // before the flags it stands for: a flag set later rings again
+    if (dock_peek32(&dev->port->fatal))
+        dock_dev_bury_queues(dev);
     attend_cqs(dev);
     while ((qp = next_in_need(dev))) {
         attend_queue(qp);

@@ -26,11 +26,13 @@ int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
 
     (void)dev; // channels live in the process; the parameter keeps creators alike
     if (!chan)
-        return -ENOMEM;
+        return dock_no_memory("a completion channel");
     chan->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (chan->fd < 0) {
+        int code = -errno;
+        dock_error("no descriptor for a completion channel: %s", strerror(-code));
         free(chan);
-        return -errno;
+        return code;
     }
     chan->tail = &chan->head;
     pthread_mutex_init(&chan->lock, NULL);

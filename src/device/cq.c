@@ -73,8 +73,8 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
     if (err)
         return err;
     cq = aligned_alloc(64, (sizeof *cq + 63) & ~63ul);
-    err = -ENOMEM;
-    if (!cq)
+    err = cq ? 0 : dock_no_memory("a completion queue");
+    if (err)
         goto no_cq;
     memset(cq, 0, sizeof *cq);
     cq->dev = dev;

@@ -174,7 +174,7 @@ int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
     int err;
 
     if (!dev)
-        return -ENOMEM;
+        return dock_no_memory("a device");
     memset(dev, 0, sizeof *dev);
     init_locks(dev);
     read_config(dev, cfg);

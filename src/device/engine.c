@@ -94,11 +94,8 @@ static bool turn(struct dock_dev *dev)
 
 static void look_after_ourselves(struct dock_dev *dev)
 {
-    if (dock_idtable_evicted(&dev->ids_table, dev->waiter.me) && !dock_swap32(&dev->port->fatal, 1)) {
-        struct dock_event e = {.kind = DOCK_EVENT_DEVICE_FATAL};
-        dock_error("this device was stopped for too long and has been declared dead by its peers");
-        dock_event_raise(dev, NULL, &e, NULL);
-    }
+    if (dock_idtable_evicted(&dev->ids_table, dev->waiter.me))
+        dock_dev_fatal(dev);
     dock_peers_check(dev);
 }
 

@@ -27,11 +27,13 @@ int dock_events_open(struct dock_dev *dev, struct dock_events **out)
     struct dock_events *ev = calloc(1, sizeof *ev);
 
     if (!ev)
-        return -ENOMEM;
+        return dock_no_memory("a queue of events");
     ev->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (ev->fd < 0) {
+        int code = -errno;
+        dock_error("no descriptor for a queue of events: %s", strerror(-code));
         free(ev);
-        return -errno;
+        return code;
     }
     ev->dev = dev;
     ev->tail = &ev->head;

@@ -13,7 +13,7 @@ static int add_block(struct dock_dev *dev, uint32_t block)
     int err;
 
     if (!objects)
-        return -ENOMEM;
+        return dock_no_memory("a block of queue ids");
     err = dock_arena_reserve(&dev->arena, 256 * sizeof(struct dock_qrec), 4096, &off);
     if (err) {
         free(objects);

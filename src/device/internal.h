@@ -270,6 +270,11 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t slot);
 struct dock_peer *dock_peer_self(struct dock_dev *dev);
 void dock_peers_check(struct dock_dev *dev);
 
+// ---- fatal.c
+void dock_dev_fatal(struct dock_dev *dev); // any thread, also one that holds a token
+void dock_dev_bury_queues(struct dock_dev *dev);
+int dock_dev_usable(struct dock_dev *dev); // -EIO once it is dead
+
 // ---- dev.c
 struct dock_gift dock_dev_gift(const struct dock_dev *dev);
 // Count an object against its limit: -ENOMEM at the limit.
@@ -350,6 +355,9 @@ void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_
 void dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
 int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr);
 void dock_tid_give(struct dock_dev *dev, uint32_t tid);
+
+// ---- window.c: windows of the region that a peer has invalidated are unbound. dev->lock is held.
+void dock_windows_settle(struct dock_dev *dev, const struct dock_mr *region);
 
 // ---- cq.c: take the completions of a queue that goes away out of its CQ
 void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp);

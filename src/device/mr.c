@@ -126,8 +126,8 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
     if (err)
         goto no_count;
     mr = calloc(1, sizeof *mr);
-    err = -ENOMEM;
-    if (!mr)
+    err = mr ? 0 : dock_no_memory("a memory region");
+    if (err)
         goto no_mr;
     *mr = (struct dock_mr){
         .dev = dev, .pd = pd, .access = access, .kind = DOCK_SEG_MR, .va = va, .len = len, .addr = addr};
@@ -153,11 +153,17 @@ no_count:
 int dock_mr_deregister(struct dock_mr *mr)
 {
     struct dock_dev *dev = mr->dev;
+    uint32_t windows;
 
-    if (dock_acquire32(&mr->windows)) // pairs with the drop in window.c
-        return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey,
-                           dock_peek32(&mr->windows));
-    dock_lkey_clear(dev, mr);
+    pthread_mutex_lock(&dev->lock);
+    if (dock_peek32(&mr->windows))
+        dock_windows_settle(dev, mr);
+    windows = dock_peek32(&mr->windows); // changed under dev->lock only
+    if (!windows)
+        dock_lkey_clear(dev, mr); // from here on no window is bound to it
+    pthread_mutex_unlock(&dev->lock);
+    if (windows)
+        return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
     dock_segrec_clear(dev, mr->tid);
     dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
     dock_quiesce(dev, NULL);

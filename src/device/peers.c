@@ -64,7 +64,7 @@ static int begin(struct dock_dev *dev, dock_who who)
     int err;
 
     if (!s)
-        return -ENOMEM;
+        return dock_no_memory("a peer");
     s->sock = -1;
     s->peer.who = who;
     s->since_ns = dock_now_ns();
@@ -92,6 +92,15 @@ static bool port_stands(struct dock_peer_slot *s)
     return true;
 }
 
+// Hear of its death by its pidfd; where that cannot be, dock_peers_check asks for its life.
+static void watch_life(struct dock_dev *dev, struct dock_peer_slot *s)
+{
+    if (s->peer.pidfd < 0 || watch(dev, s, s->peer.pidfd) == 0)
+        return;
+    close(s->peer.pidfd);
+    s->peer.pidfd = -1;
+}
+
 // The gift is there: from now on the peer need not run.
 static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
 {
@@ -101,21 +110,25 @@ static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
     if (err == -EAGAIN)
         return;
     s->sock = -1; // taken or not, it is closed
-    if (!err && dock_view_open(&s->view, gift.arena_fd, gift.shift) == 0) {
-        s->peer.view = &s->view;
-        s->peer.bell_fd = gift.bell_fd;
-        s->peer.pidfd = gift.pidfd;
-        s->peer.pid =
-            gift.seen_pid; // 0 in a pid namespace that does not see it: plain memory is then out of reach
-        if (port_stands(s)) {
-            s->reach = HERE;
-            if (gift.pidfd >= 0)
-                watch(dev, s, gift.pidfd);
-            return;
-        }
-        s->reach = LOST;
-        dock_error("device %#x handed out an arena that is not one of ours", s->peer.who);
+    if (err)
+        goto gone;
+    err = dock_view_open(&s->view, gift.arena_fd, gift.shift);
+    gift.arena_fd = -1; // the view's, opened or not
+    if (err) {
+        dock_gift_drop(&gift);
+        goto gone;
     }
+    s->peer.view = &s->view;
+    s->peer.bell_fd = gift.bell_fd;
+    s->peer.pidfd = gift.pidfd;
+    s->peer.pid = gift.seen_pid; // 0 in a pid namespace that does not see it: plain memory is then out of reach
+    s->reach = HERE;
+    if (port_stands(s)) {
+        watch_life(dev, s);
+        return;
+    }
+    dock_error("device %#x handed out an arena that is not one of ours", s->peer.who);
+gone:
     unlink_slot(dev, s);
     free_slot(s);
 }
@@ -237,7 +250,7 @@ int dock_peers_open(struct dock_dev *dev)
     struct dock_peer_slot *s = calloc(1, sizeof *s);
 
     if (!s)
-        return -ENOMEM;
+        return dock_no_memory("a peer");
     s->peer = (struct dock_peer){.who = dev->waiter.me,
                                  .self = true,
                                  .pid = getpid(),

@@ -69,7 +69,7 @@ static int make_send_ring(struct dock_qp *qp)
     qp->ring_size = ring_bytes(blocks);
     sq->post.wrid = calloc(blocks, sizeof *sq->post.wrid);
     if (!sq->post.wrid)
-        return -ENOMEM;
+        return dock_no_memory("a send queue");
     sq->post.ring = dock_arena_at(&dev->arena, qp->ring_off);
     sq->post.doorbell = &qp->rec->doorbell;
     sq->post.state = &qp->rec->state;
@@ -92,7 +92,7 @@ static int make_flights(struct dock_sq *sq)
         return 0;
     sq->flights = power_of_two(sq->post.depth ? sq->post.depth : 1);
     sq->flight = calloc(sq->flights, sizeof *sq->flight);
-    return sq->flight ? 0 : -ENOMEM;
+    return sq->flight ? 0 : dock_no_memory("requests in flight");
 }
 
 static void init_sq(struct dock_qp *qp)
@@ -205,7 +205,7 @@ static int make(struct dock_dev *dev, const struct dock_qp_attr *attr, struct do
     int err;
 
     if (!qp)
-        return -ENOMEM;
+        return dock_no_memory("a queue pair");
     memset(qp, 0, sizeof *qp);
     qp->dev = dev;
     qp->attr = *attr;

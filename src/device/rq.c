@@ -42,7 +42,7 @@ static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t
     rq->spare = calloc(size, sizeof *rq->spare);
     rq->out = calloc(size, sizeof *rq->out);
     if (!rq->wrid || !rq->spare || !rq->out)
-        return -ENOMEM;
+        return dock_no_memory("a receive queue");
     return dock_rqview_open(&a->view, rq->rec_off, &rq->view);
 }
 
@@ -53,7 +53,7 @@ int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint
     int err;
 
     if (!rq)
-        return -ENOMEM;
+        return dock_no_memory("a receive queue");
     memset(rq, 0, sizeof *rq);
     rq->dev = dev;
     rq->pd = pd;

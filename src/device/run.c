@@ -69,6 +69,11 @@ static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
                              .bytes = DOCK_BUDGET_BYTES,
                              .wrs = DOCK_BUDGET_WRS};
     uint32_t before = sq->seq;
+
+    if (__builtin_expect(dock_idtable_evicted(&sq->qp->dev->ids_table, sq->qp->dev->waiter.me), 0)) {
+        dock_dev_fatal(sq->qp->dev); // we were stopped, and given up: nothing more may be stored anywhere
+        dock_qp_fail(sq->qp, DOCK_ST_FLUSH);
+    }
     enum dock_stall why = steps(sq, &stay);
     uint32_t done = sq->seq - before;
 

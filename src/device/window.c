@@ -16,8 +16,8 @@ int dock_mw_create(struct dock_dev *dev, uint32_t pd, enum dock_seg_kind kind, s
     if (err)
         goto no_count;
     mw = calloc(1, sizeof *mw);
-    err = -ENOMEM;
-    if (!mw)
+    err = mw ? 0 : dock_no_memory("a memory window");
+    if (err)
         goto no_mw;
     *mw = (struct dock_mr){.dev = dev, .pd = pd, .kind = kind};
     err = dock_tid_take(dev, mw);
@@ -34,6 +34,7 @@ no_count:
     return err;
 }
 
+// dev->lock is held.
 static void unbind(struct dock_mr *mw)
 {
     if (!mw->region)
@@ -48,12 +49,24 @@ int dock_mw_destroy(struct dock_mr *mw)
 
     dock_segrec_clear(dev, mw->tid);
     dock_quiesce(dev, NULL);
+    pthread_mutex_lock(&dev->lock);
     unbind(mw);
+    pthread_mutex_unlock(&dev->lock);
     dock_tid_give(dev, mw->tid);
     dock_count_down(dev, &dev->n_mw);
     dock_pd_drop(dev, mw->pd);
     free(mw);
     return 0;
+}
+
+// A window that a peer's message took back shows it only in its entry: whoever asks whether a region is free looks.
+void dock_windows_settle(struct dock_dev *dev, const struct dock_mr *region)
+{
+    for (uint32_t tid = 1; tid <= dock_peek32(&dev->tid_high); tid++) {
+        struct dock_mr *mw = dev->mr[tid];
+        if (mw && mw->region == region && dock_acquire64(&dev->segments[tid].generation) & 1)
+            unbind(mw);
+    }
 }
 
 static struct dock_mr *by_key(struct dock_dev *dev, uint32_t key)
@@ -71,7 +84,9 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
         return false;
     if (x->operand == 0)
         return true; // length 0: unbind
-    if (!mr || mr->kind != DOCK_SEG_MR || mr->lkey != x->notify_token || mr->pd != mw->pd)
+    if (!mr || mr->kind != DOCK_SEG_MR || mr->pd != mw->pd)
+        return false;
+    if (dock_peek32(&mr->dev->lkeys[mr->tid].key) != x->notify_token) // cleared under the lock when the region goes
         return false;
     if (!(mr->access & DOCK_ACCESS_MW_BIND))
         return false;
@@ -81,19 +96,8 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
     return x->raddr >= mr->va && x->operand <= mr->len && x->raddr - mr->va <= mr->len - x->operand;
 }
 
-static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
+static void attach(const struct dock_sq *sq, struct dock_mr *mw, struct dock_mr *mr, const struct dock_xfer *x)
 {
-    struct dock_dev *dev = sq->qp->dev;
-    struct dock_mr *mw = by_key(dev, x->remote << 8), *mr = by_key(dev, x->notify_token);
-
-    if (!may_bind(sq, mw, mr, x))
-        return DOCK_ST_MW_BIND;
-    dock_segrec_clear(dev, mw->tid);
-    dock_quiesce(dev, sq);
-    unbind(mw);
-    mw->rkey = mw->tid << 8 | ((uint32_t)x->imm & 0xff);
-    if (x->operand == 0)
-        return DOCK_OK;
     mw->region = mr;
     atomic_fetch_add_explicit(&mr->windows, 1, memory_order_relaxed);
     mw->va =
@@ -102,8 +106,41 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
     mw->off = mr->off == DOCK_SEG_PLAIN ? mr->off : mr->off + (x->raddr - mr->va);
     mw->addr = mr->addr + (x->raddr - mr->va);
     mw->access = (uint32_t)x->compare;
-    dock_segrec_publish(dev, mw, mw->kind == DOCK_SEG_MW2 ? sq->qp->number : 0);
-    return DOCK_OK;
+    dock_segrec_publish(mr->dev, mw, mw->kind == DOCK_SEG_MW2 ? sq->qp->number : 0);
+}
+
+// The window, when what is asked for may be. dev->lock is held.
+static struct dock_mr *window_to_bind(const struct dock_sq *sq, const struct dock_xfer *x)
+{
+    struct dock_dev *dev = sq->qp->dev;
+    struct dock_mr *mw = by_key(dev, x->remote << 8);
+
+    return may_bind(sq, mw, by_key(dev, x->notify_token), x) ? mw : NULL;
+}
+
+static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
+{
+    struct dock_dev *dev = sq->qp->dev;
+    struct dock_mr *mw;
+
+    pthread_mutex_lock(&dev->lock);
+    mw = window_to_bind(sq, x);
+    if (mw)
+        dock_segrec_clear(dev, mw->tid);
+    pthread_mutex_unlock(&dev->lock);
+    if (!mw)
+        return DOCK_ST_MW_BIND;
+    dock_quiesce(dev, sq);
+    pthread_mutex_lock(&dev->lock);
+    mw = window_to_bind(sq, x); // once more: the region may have gone meanwhile
+    if (mw) {
+        unbind(mw);
+        mw->rkey = mw->tid << 8 | ((uint32_t)x->imm & 0xff);
+        if (x->operand)
+            attach(sq, mw, by_key(dev, x->notify_token), x);
+    }
+    pthread_mutex_unlock(&dev->lock);
+    return mw ? DOCK_OK : DOCK_ST_MW_BIND;
 }
 
 static uint32_t invalidate(struct dock_sq *sq, const struct dock_xfer *x)
@@ -115,7 +152,9 @@ static uint32_t invalidate(struct dock_sq *sq, const struct dock_xfer *x)
         return DOCK_ST_MW_BIND;
     dock_segrec_clear(dev, mw->tid);
     dock_quiesce(dev, sq);
+    pthread_mutex_lock(&dev->lock);
     unbind(mw);
+    pthread_mutex_unlock(&dev->lock);
     return DOCK_OK;
 }
 
