@@ -53,8 +53,8 @@ static void make_region(struct side *s, void *io)
         at = (uintptr_t)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (dock_mr_register(s->e.dev, pd, at, 4096, at, r->access, &s->extra))
         abort();
-    if (r->unmapped)
-        munmap((void *)(uintptr_t)at, 4096);
+    if (r->unmapped) // and nothing else will be mapped there
+        mmap((void *)(uintptr_t)at, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     r->lkey = s->extra->lkey;
     r->rkey = s->extra->rkey;
     r->at = at;
