@@ -109,22 +109,23 @@ static void attach(const struct dock_sq *sq, struct dock_mr *mw, struct dock_mr 
     dock_segrec_publish(mr->dev, mw, mw->kind == DOCK_SEG_MW2 ? sq->qp->number : 0);
 }
 
-// The window, when what is asked for may be. dev->lock is held.
-static struct dock_mr *window_to_bind(const struct dock_sq *sq, const struct dock_xfer *x)
+// The window and its region to be, when what is asked for may be. dev->lock is held.
+static struct dock_mr *window_to_bind(const struct dock_sq *sq, const struct dock_xfer *x, struct dock_mr **region)
 {
     struct dock_dev *dev = sq->qp->dev;
     struct dock_mr *mw = by_key(dev, x->remote << 8);
 
-    return may_bind(sq, mw, by_key(dev, x->notify_token), x) ? mw : NULL;
+    *region = by_key(dev, x->notify_token);
+    return may_bind(sq, mw, *region, x) ? mw : NULL;
 }
 
 static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
 {
     struct dock_dev *dev = sq->qp->dev;
-    struct dock_mr *mw;
+    struct dock_mr *mw, *mr;
 
     pthread_mutex_lock(&dev->lock);
-    mw = window_to_bind(sq, x);
+    mw = window_to_bind(sq, x, &mr);
     if (mw)
         dock_segrec_clear(dev, mw->tid);
     pthread_mutex_unlock(&dev->lock);
@@ -132,12 +133,12 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
         return DOCK_ST_MW_BIND;
     dock_quiesce(dev, sq);
     pthread_mutex_lock(&dev->lock);
-    mw = window_to_bind(sq, x); // once more: the region may have gone meanwhile
+    mw = window_to_bind(sq, x, &mr); // once more: the region may have gone meanwhile
     if (mw) {
         unbind(mw);
         mw->rkey = mw->tid << 8 | ((uint32_t)x->imm & 0xff);
-        if (x->operand)
-            attach(sq, mw, by_key(dev, x->notify_token), x);
+        if (x->operand && mr)
+            attach(sq, mw, mr, x);
     }
     pthread_mutex_unlock(&dev->lock);
     return mw ? DOCK_OK : DOCK_ST_MW_BIND;
