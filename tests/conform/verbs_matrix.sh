@@ -50,8 +50,9 @@ cell() { # LINE STATUS [FILES...]: counts, and shows what both sides said when i
     done
 }
 
-wanted() {
-    grep -qE -- "$only" <<<"$1"
+wanted() { # LINE: is it to run? Its time begins here
+    last=$(now)
+    [[ $1 =~ $only ]]
 }
 
 wait_listen() { # PORT PID: until the server listens (it tells nobody), or has ended
@@ -218,6 +219,23 @@ for kind in FETCH_AND_ADD CMP_AND_SWAP; do
     perf ib_atomic_bw 1 -A $kind -n 200
     perf ib_atomic_lat 1 -A $kind -n 200
 done
+# The other services, and posting through the ibv_wr_* builders, which perftest uses on a part it knows.
+perf ib_write_bw 1 -c UC -n 200
+perf ib_send_bw 1 -c UC -n 200
+perf ib_send_bw 1 -c UD -s 1024 -n 200
+perf ib_send_lat 1 -c UD -s 64 -n 200
+builders() {
+    wanted "$* (builders)" || return 0
+    local status=1
+    DRYDOCK_PROFILE=mlx5 pair "$@" -d "$device" -x $gid -F -n 200 && table_ok 1 &&
+        grep -q 'ibv_wr\* API *: ON' "$work/client" && status=0
+    cell "$* (builders)" $status "$work/server" "$work/client"
+}
+builders ib_write_bw -q 4 -l 4
+builders ib_read_bw
+builders ib_send_bw -b
+builders ib_send_lat -I 64
+builders ib_atomic_bw
 check cas -q 16 -l 8
 check write_imm -q 16 -l 8 -s 1000
 check send_imm -b -e -l 4 -s 1000
