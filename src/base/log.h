@@ -4,6 +4,7 @@
 #ifndef DOCK_BASE_LOG_H
 #define DOCK_BASE_LOG_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 enum dock_log_level { DOCK_LOG_ERROR, DOCK_LOG_WARN, DOCK_LOG_INFO, DOCK_LOG_DEBUG };
@@ -18,6 +19,13 @@ void dock_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold)
 // The program did something that the manual forbids and will be told so by an error code: level info,
 // so that a program which probes limits on purpose stays quiet. Returns `code`, to end a check in one line.
 int dock_refuse(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+
+// An allocation of the process's heap failed. Inline, so that the compiler sees that it is never 0.
+static inline int dock_no_memory(const char *what)
+{
+    dock_error("no memory for %s", what);
+    return -ENOMEM;
+}
 
 // Tests read the last line that was logged by this thread, at any level, shown or not ("" if none).
 const char *dock_log_last(void);
