@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// What a device asks of the C library, as functions of this program that can be made to fail: the n-th call, whichever
+// thread makes it. Included by one program, whose own functions these become. Not under ThreadSanitizer, which needs
+// them for itself.
+#ifndef TESTS_FAULT_NTH_CALLS_H
+#define TESTS_FAULT_NTH_CALLS_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/order.h"
+
+static dock_a64 countdown; // the call that fails; 0 = none
+static _Atomic(const char *) failed_call;
+static _Atomic int failed_code;
+static _Atomic long live_blocks, live_maps;
+
+static bool fails(const char *call, int code)
+{
+    uint64_t left = dock_peek64(&countdown);
+
+    while (left && !dock_claim64(&countdown, &left, left - 1))
+        ;
+    if (left != 1)
+        return false;
+    atomic_store(&failed_code, code);
+    atomic_store(&failed_call, call);
+    errno = code;
+    return true;
+}
+
+static long (*real_syscall)(long, ...);
+
+static __attribute__((constructor)) void find_real(void)
+{
+    real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+}
+
+#define SYS(...) real_syscall(__VA_ARGS__)
+
+#ifndef DOCK_SANITIZED
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+
+void *malloc(size_t size)
+{
+    void *p = fails("malloc", ENOMEM) ? NULL : __libc_malloc(size);
+    live_blocks += p != NULL;
+    return p;
+}
+
+void *calloc(size_t n, size_t size)
+{
+    void *p = fails("calloc", ENOMEM) ? NULL : __libc_calloc(n, size);
+    live_blocks += p != NULL;
+    return p;
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    void *p = fails("aligned_alloc", ENOMEM) ? NULL : __libc_memalign(align, size);
+    live_blocks += p != NULL;
+    return p;
+}
+
+void free(void *p)
+{
+    live_blocks -= p != NULL;
+    __libc_free(p);
+}
+#endif
+
+long syscall(long n, ...)
+{
+    long a[6];
+    va_list args;
+
+    va_start(args, n);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(args, long);
+    va_end(args);
+    if ((n == SYS_pidfd_open && fails("pidfd_open", ENOSYS)) || (n == SYS_membarrier && fails("membarrier", ENOSYS)) ||
+        (n == SYS_epoll_pwait2 && fails("epoll_pwait2", ENOSYS)))
+        return -1;
+    return SYS(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int open(const char *path, int flags, ...)
+{
+    return fails("open", EMFILE) ? -1 : (int)SYS(SYS_openat, AT_FDCWD, path, flags, 0600);
+}
+
+int openat(int dir, const char *path, int flags, ...)
+{
+    return fails("openat", EMFILE) ? -1 : (int)SYS(SYS_openat, dir, path, flags, 0600);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    return fails("mkdir", ENOSPC) ? -1 : (int)SYS(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+    return fails("memfd_create", EMFILE) ? -1 : (int)SYS(SYS_memfd_create, name, flags);
+}
+
+int fcntl(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    return fails("fcntl", ENOLCK) ? -1 : (int)SYS(SYS_fcntl, fd, command, arg);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    return fails("ftruncate", ENOSPC) ? -1 : (int)SYS(SYS_ftruncate, fd, size);
+}
+
+int fallocate(int fd, int mode, off_t off, off_t size)
+{
+    return fails("fallocate", ENOSPC) ? -1 : (int)SYS(SYS_fallocate, fd, mode, off, size);
+}
+
+int posix_fallocate(int fd, off_t off, off_t size)
+{
+    return fails("posix_fallocate", ENOSPC) || SYS(SYS_fallocate, fd, 0, off, size) ? errno : 0;
+}
+
+ssize_t pread(int fd, void *to, size_t size, off_t off)
+{
+    return fails("pread", EIO) ? -1 : SYS(SYS_pread64, fd, to, size, off);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t size, off_t off)
+{
+    return fails("pwrite", ENOSPC) ? -1 : SYS(SYS_pwrite64, fd, from, size, off);
+}
+
+void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t off)
+{
+    void *p = fails("mmap", ENOMEM) ? MAP_FAILED : (void *)SYS(SYS_mmap, at, size, prot, flags, fd, off);
+    live_maps += p != MAP_FAILED;
+    return p;
+}
+
+int munmap(void *at, size_t size)
+{
+    live_maps--;
+    return (int)SYS(SYS_munmap, at, size);
+}
+
+int mprotect(void *at, size_t size, int prot)
+{
+    return fails("mprotect", ENOMEM) ? -1 : (int)SYS(SYS_mprotect, at, size, prot);
+}
+
+int madvise(void *at, size_t size, int advice)
+{
+    return fails("madvise", EINVAL) ? -1 : (int)SYS(SYS_madvise, at, size, advice);
+}
+
+int socket(int family, int type, int protocol)
+{
+    return fails("socket", EMFILE) ? -1 : (int)SYS(SYS_socket, family, type, protocol);
+}
+
+int bind(int fd, const struct sockaddr *a, socklen_t len)
+{
+    return fails("bind", ENOSPC) ? -1 : (int)SYS(SYS_bind, fd, a, len);
+}
+
+int listen(int fd, int backlog)
+{
+    return fails("listen", ENOBUFS) ? -1 : (int)SYS(SYS_listen, fd, backlog);
+}
+
+int connect(int fd, const struct sockaddr *a, socklen_t len)
+{
+    return fails("connect", ENOBUFS) ? -1 : (int)SYS(SYS_connect, fd, a, len);
+}
+
+int accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
+{
+    return fails("accept4", EMFILE) ? -1 : (int)SYS(SYS_accept4, fd, a, len, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    return fails("sendmsg", ENOBUFS) ? -1 : SYS(SYS_sendmsg, fd, m, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+    return fails("recvmsg", ENOMEM) ? -1 : SYS(SYS_recvmsg, fd, m, flags);
+}
+
+int eventfd(unsigned count, int flags)
+{
+    return fails("eventfd", EMFILE) ? -1 : (int)SYS(SYS_eventfd2, count, flags);
+}
+
+int epoll_create1(int flags)
+{
+    return fails("epoll_create1", EMFILE) ? -1 : (int)SYS(SYS_epoll_create1, flags);
+}
+
+int epoll_ctl(int ep, int op, int fd, struct epoll_event *e)
+{
+    return op != EPOLL_CTL_DEL && fails("epoll_ctl", ENOSPC) ? -1 : (int)SYS(SYS_epoll_ctl, ep, op, fd, e);
+}
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *l, unsigned long nl, const struct iovec *r, unsigned long nr,
+                         unsigned long flags)
+{
+    return fails("process_vm_readv", ENOMEM) ? -1 : SYS(SYS_process_vm_readv, pid, l, nl, r, nr, flags);
+}
+
+ssize_t process_vm_writev(pid_t pid, const struct iovec *l, unsigned long nl, const struct iovec *r, unsigned long nr,
+                          unsigned long flags)
+{
+    return fails("process_vm_writev", ENOMEM) ? -1 : SYS(SYS_process_vm_writev, pid, l, nl, r, nr, flags);
+}
+
+int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*body)(void *), void *arg)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+    if (fails("pthread_create", EAGAIN))
+        return EAGAIN;
+    if (!real)
+        real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    return real(t, a, body, arg);
+}
+
+#endif
