@@ -11,7 +11,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/order.h"
+#include "base/probe.h"
 #include "base/seed.h"
 #include "lib/late.h"
 #include "lib/pair.h"
@@ -483,6 +486,40 @@ static void destroy_waits_for_what_is_in_flight(void **state)
     }
 }
 
+static pthread_t program;
+static dock_a32 ringing; // a finisher is in the queue
+
+static void dawdle(enum dock_moment at, uint32_t object, uint64_t sequence)
+{
+    struct timespec t = {.tv_nsec = 5000000};
+
+    (void)object;
+    (void)sequence;
+    if (at != DOCK_AT_RING || pthread_equal(pthread_self(), program))
+        return;
+    dock_publish32(&ringing, 1); // pairs with the test's acquire
+    nanosleep(&t, NULL);
+    dock_publish32(&ringing, 0);
+}
+
+static void destroy_waits_until_the_finisher_has_left(void **state)
+{
+    struct world w;
+
+    (void)state;
+    program = pthread_self();
+    dock_probe_hook = dawdle;
+    open_world(&w);
+    posted(&w, DOCK_OP_WRITE, 0, 0);
+    late_threads_start(1);
+    assert_int_equal(dock_qp_destroy(w.a.qp), 0);
+    assert_int_equal(dock_acquire32(&ringing), 0);
+    w.a.qp = NULL;
+    late_threads_stop();
+    close_world(&w);
+    dock_probe_hook = NULL;
+}
+
 // late_test [NAME]: all tests, or one
 int main(int argc, char **argv)
 {
@@ -504,6 +541,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(error_flushes_behind_what_is_in_flight),
         cmocka_unit_test(reset_takes_back_what_is_in_flight),
         cmocka_unit_test(destroy_waits_for_what_is_in_flight),
+        cmocka_unit_test(destroy_waits_until_the_finisher_has_left),
     };
 
     if (argc > 1)
