@@ -139,6 +139,12 @@ static bool work_waits(struct dock_dev *dev)
     return dock_peek32(&dev->port->attention) || dock_peek64(&dev->ready_head) || dock_peek32(&dev->stop);
 }
 
+// Work that a tick would find in time, but not a deep sleeper: who made it while we were awake has not rung.
+static bool tick_waits(struct dock_dev *dev)
+{
+    return dock_peek32(&dev->raw_queues) || dock_waiting_any(dev);
+}
+
 // How long the engine may sleep, given when it last had work.
 static uint64_t patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
 {
@@ -155,7 +161,7 @@ static void sleep_once(struct dock_dev *dev, uint64_t ns)
     }
     dock_set32(&dev->port->asleep, ns == DEEP_NS ? DEEP : TICKING);
     dock_fence_full(); // pairs with the fences in dock_up_bell and dock_engine_wake
-    if (!work_waits(dev))
+    if (!work_waits(dev) && !(ns == DEEP_NS && tick_waits(dev)))
         wait_in_epoll(dev, ns);
     dock_set32(&dev->port->asleep, AWAKE); // the bell's count is kept by the kernel: nothing to order
 }

@@ -3,6 +3,7 @@
 // before. Whatever is different goes the long way through execute.c, which does the same with every check in
 // words: what is skipped here is only what cannot matter for such a request.
 #include "device/internal.h"
+#include "fabric/direct.h"
 
 #define FAST_BYTES 4096u
 
@@ -29,9 +30,9 @@ static inline bool suits(const struct dock_sq *sq, const struct dock_wqe *w, con
            w->tp_sge == 1u << 24 && s->len - 1 < FAST_BYTES;
 }
 
+// The WQE at the head of the queue, if it suits. The local and the remote stay are held.
 static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
 {
-    struct dock_conn *c = sq->conn;
     struct dock_wqe w; // a copy: what is executed is what was checked
     struct dock_wqe_sge s;
     const char *from;
@@ -40,13 +41,8 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
     memcpy(&s, w.body, sizeof s);
     if (!suits(sq, &w, &s))
         return false;
-    dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
-    dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then
-                        // look
     from = source(sq->qp->dev, &s, sq->x.pd);
-    bool whole = from && c->fabric->put(c, w.remote & DOCK_ID_MASK, w.token, w.address, from, s.len);
-    dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
-    if (!whole)
+    if (!from || !dock_direct_write(sq->conn, w.remote & DOCK_ID_MASK, w.token, w.address, from, s.len))
         return false;
     sq->bytes += s.len;
     stay->bytes -= s.len < stay->bytes ? s.len : stay->bytes;
@@ -64,11 +60,19 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 {
-    if (__builtin_expect(sq->mid || !sq->conn || !sq->conn->peer || !sq->conn->fabric->put || sq->flight ||
-                             !sq->x.keyed || dock_probe_hook || stay->pi - sq->exec > sq->post.mask + 1,
+    struct dock_conn *c = sq->conn;
+
+    if (__builtin_expect(sq->mid || !c || !c->peer || !c->fabric->direct || sq->flight || !sq->x.keyed ||
+                             dock_probe_hook || stay->pi - sq->exec > sq->post.mask + 1 ||
+                             dock_peek32(&sq->rec->state) != DOCK_RTS,
                          0))
         return;
-    while (sq->exec != stay->pi && stay->wrs && stay->bytes && dock_peek32(&sq->rec->state) == DOCK_RTS &&
-           fast_one(sq, stay))
-        stay->wrs--;
+    dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
+    if (dock_direct_enter(
+            c)) { // its light fence covers our own word too: show that keys are in use, then look
+        while (sq->exec != stay->pi && stay->wrs && stay->bytes && fast_one(sq, stay))
+            stay->wrs--;
+        dock_direct_leave(c);
+    }
+    dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
 }

@@ -249,6 +249,7 @@ void dock_waiting_push(struct dock_dev *dev, struct dock_sq *sq);
 void dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq);
 // Run every waiting queue once. false: there was none.
 bool dock_waiting_run(struct dock_dev *dev);
+bool dock_waiting_any(struct dock_dev *dev);
 
 // ---- engine.c
 int dock_engine_start(struct dock_dev *dev);

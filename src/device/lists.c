@@ -110,6 +110,14 @@ bool dock_ready_run(struct dock_dev *dev, enum dock_runner by)
     return sq != NULL;
 }
 
+bool dock_waiting_any(struct dock_dev *dev)
+{
+    lock(dev);
+    bool any = dev->waiting != NULL;
+    unlock(dev);
+    return any;
+}
+
 bool dock_waiting_run(struct dock_dev *dev)
 {
     struct dock_sq *all, *sq;

@@ -158,20 +158,35 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
     return 0;
 }
 
+// WRITE or READ of one SGE, the common one-block WQE, in straight stores.
+static inline void put_simple(struct dock_wqe *w, const struct dock_wr *wr, uint32_t flags)
+{
+    struct dock_sge from = *wr->sge;
+    struct dock_wqe_sge s = {.len = from.len, .key = from.key, .va = from.addr};
+
+    w->flags = flags;
+    w->op = (uint32_t)wr->op << 8;
+    w->tp_sge = 1u << 24;
+    w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
+    w->token = wr->rkey;
+    w->udf = 0;
+    w->address = wr->raddr;
+    memcpy(w->body, &s, sizeof s);
+}
+
 int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
 {
     struct dock_sq_post *sq = p->sq;
-    uint32_t at = p->pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
-    struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
+    uint32_t pi = p->pi, at = pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
 
     if (__builtin_expect((wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ) || wr->nsge != 1 ||
                              flags & DOCK_F_INLINE || !sq->sge_max || dock_probe_hook || !has_room(sq, p, 1),
                          0))
         return put_any(p, wr);
-    put_control(w, wr, flags | (p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER));
-    put_sges((char *)w->body, wr);
+    flags |= pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
+    put_simple((struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK), wr, flags);
     sq->wrid[at] = wr->id;
-    p->pi++;
+    p->pi = pi + 1;
     p->posted++;
     return 0;
 }

@@ -89,7 +89,8 @@ void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
     f->status = status;
     f->bytes = bytes;
     dock_probe(DOCK_AT_EXECUTE, sq->qp->number, seq);
-    // Destroy waits for the last WR in flight only: the pin, seen with the publish, keeps the queue for the ring.
+    // Destroy waits for the last WR in flight only: the pin, seen with the publish, keeps the queue for the
+    // ring.
     atomic_fetch_add_explicit(&sq->qp->pins, 1, memory_order_relaxed);
     dock_publish32(&f->finished, 1); // pairs with dock_sq_reap
     dock_sq_ring(sq, DOCK_BY_ENGINE);

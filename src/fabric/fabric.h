@@ -128,10 +128,7 @@ struct dock_fabric {
     int (*connect)(struct dock_conn *conn);
     void (*disconnect)(struct dock_conn *conn);
     enum dock_go (*start)(struct dock_conn *conn, struct dock_xfer *x, void *sq);
-    // The short cut of a small WRITE from memory that can be touched: all of it, or nothing (false: go the
-    // long way, which finds out why). NULL where there is none.
-    bool (*put)(struct dock_conn *conn, uint32_t tid, uint32_t token, uint64_t raddr, const char *from,
-                uint32_t len);
+    bool direct; // both sides' memory may be mapped: the device may do small WRITEs in line (fabric/direct.h)
 };
 
 extern const struct dock_fabric dock_fabric_host;

@@ -104,7 +104,7 @@ bool dock_host_enter(struct dock_conn *c)
     dock_probe(DOCK_AT_ENTER, c->source_qp, c->hazard_value);
     if (__builtin_expect(answers(c), 1))
         return true;
-    dock_host_leave(c);
+    dock_direct_leave(c);
     return false;
 }
 

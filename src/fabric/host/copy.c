@@ -26,9 +26,9 @@ static uint32_t move_direct(const struct dock_span *s, char *remote, uint32_t n,
 {
     if (s->at) {
         if (to_remote)
-            dock_host_copy(remote, s->at, n);
+            dock_direct_copy(remote, s->at, n);
         else
-            dock_host_copy(s->at, remote, n);
+            dock_direct_copy(s->at, remote, n);
         return DOCK_OK;
     }
     int err = to_remote ? dock_xcopy_from(getpid(), remote, s->plain, n)
@@ -98,7 +98,7 @@ uint32_t dock_host_put(const struct dock_place *r, const void *from, uint32_t n)
 {
     dock_fence_store();
     if (r->at) {
-        dock_host_copy(r->at, from, n);
+        dock_direct_copy(r->at, from, n);
         return DOCK_OK;
     }
     int err = dock_xcopy_to(r->pid, from, r->plain, n);

@@ -3,9 +3,7 @@
 #ifndef DOCK_FABRIC_HOST_H
 #define DOCK_FABRIC_HOST_H
 
-#include <string.h>
-
-#include "fabric/fabric.h"
+#include "fabric/direct.h"
 
 // ---- connect.c
 
@@ -13,27 +11,11 @@ int dock_host_connect(struct dock_conn *c);
 void dock_host_disconnect(struct dock_conn *c);
 
 // Show that we work in the target's memory, then look whether the queue answers us. false: nobody there
-// (the hazard is lowered again).
+// (the hazard is lowered again). Left by dock_direct_leave.
 bool dock_host_enter(struct dock_conn *c);
-
-static inline void dock_host_leave(struct dock_conn *c)
-{
-    dock_publish64(&c->hazard->busy, ++c->hazard_value); // even again; pairs with dock_quiesce
-}
 
 // Tell the target's engine what we found wrong, or that something happened.
 void dock_host_attention(struct dock_conn *c, uint32_t why);
-
-// Does the queue answer us now? Inside the hazard.
-static inline bool dock_host_answers_again(const struct dock_conn *c)
-{
-    const struct dock_qrec *q = c->queue;
-
-    // pairs with the publish in dock_qp_modify; a queue in RTR, or not checked yet, takes the long way
-    return dock_acquire32(&q->state) == DOCK_RTS && c->views && dock_peek32(&q->serial) == c->serial &&
-           dock_peek32(&q->peer_id) == c->source_qp && dock_peek32(&q->peer_who) == c->waiter->me &&
-           !dock_peek32(&c->peer->dead);
-}
 
 // ---- keys.c
 
@@ -48,36 +30,6 @@ bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len
 // The entry of a type 2 window that is bound to the target queue under `key`; NULL if there is none. Only
 // such a key may be invalidated from outside.
 struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key);
-
-// The key as it was found last, if it still stands and covers the range with these rights; else NULL.
-static inline const struct dock_rkey *dock_host_known_key(const struct dock_conn *c, uint32_t tid,
-                                                          uint32_t token, uint64_t va, uint64_t len,
-                                                          uint32_t need)
-{
-    const struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
-
-    if (!e->rec || e->tid != tid || e->token != token || e->local || (e->access & need) != need ||
-        len > e->len || va - e->va > e->len - len ||
-        dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
-        return NULL;
-    return e;
-}
-
-// A naturally aligned word moves in one store, so that a CPU that polls it never sees half of it.
-static inline void dock_host_copy(char *to, const char *from, uint32_t n)
-{
-    if (__builtin_expect(n == 8 && !((uintptr_t)to & 7), 1)) {
-        uint64_t word;
-        memcpy(&word, from, 8);
-        atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
-    } else if (n == 4 && !((uintptr_t)to & 3)) {
-        uint32_t word;
-        memcpy(&word, from, 4);
-        atomic_store_explicit((dock_a32 *)(void *)to, word, memory_order_relaxed);
-    } else {
-        memcpy(to, from, n);
-    }
-}
 
 // ---- copy.c
 
@@ -109,8 +61,6 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
 
-bool dock_host_put_small(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t raddr, const char *from,
-                         uint32_t len);
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq);
 
 #endif

@@ -61,24 +61,3 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
         x->status = notify(c, x);
     return DOCK_GO_DONE;
 }
-
-bool dock_host_put_small(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t raddr, const char *from,
-                         uint32_t len)
-{
-    const struct dock_rkey *k;
-    bool whole = false;
-
-    dock_set64(&c->hazard->busy, ++c->hazard_value);
-    dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
-    if (__builtin_expect(
-            dock_host_answers_again(c) && dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_WRITE, 1)) {
-        k = dock_host_known_key(c, tid, token, raddr, len, DOCK_ACCESS_REMOTE_WRITE);
-        if (__builtin_expect(k && k->base, 1)) {
-            dock_fence_store(); // earlier requests of this queue are placed before this one
-            dock_host_copy(k->base + (raddr - k->va), from, len);
-            whole = true;
-        }
-    }
-    dock_host_leave(c);
-    return whole;
-}

@@ -50,7 +50,7 @@ enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq)
     enum dock_go go = serve(c, x);
     if (__builtin_expect(go == DOCK_GO_DONE && x->status, 0))
         blame(c, x);
-    dock_host_leave(c);
+    dock_direct_leave(c);
     return go;
 }
 
@@ -59,5 +59,5 @@ const struct dock_fabric dock_fabric_host = {
     .connect = dock_host_connect,
     .disconnect = dock_host_disconnect,
     .start = dock_host_start,
-    .put = dock_host_put_small,
+    .direct = true,
 };

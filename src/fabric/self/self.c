@@ -8,5 +8,5 @@ const struct dock_fabric dock_fabric_self = {
     .connect = dock_host_connect,
     .disconnect = dock_host_disconnect,
     .start = dock_host_start,
-    .put = dock_host_put_small,
+    .direct = true,
 };

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Small WRITEs in line: what the device may do itself on a way of a `direct` fabric, where both sides' memory is
+// mapped. Inside one stay in the target's memory as many as come in a row; whoever takes a key or a queue away
+// waits until the stay is over (dock_quiesce), so the queue is looked at once per stay and the key at every WRITE.
+#ifndef DOCK_FABRIC_DIRECT_H
+#define DOCK_FABRIC_DIRECT_H
+
+#include <string.h>
+
+#include "fabric/fabric.h"
+
+static inline void dock_direct_leave(struct dock_conn *c)
+{
+    dock_publish64(&c->hazard->busy, ++c->hazard_value); // even again; pairs with dock_quiesce
+}
+
+// Enter the target's memory. false: the long way must find out why (a queue in RTR or never checked, nobody
+// there, no right to write); nothing is held then.
+static inline bool dock_direct_enter(struct dock_conn *c)
+{
+    const struct dock_qrec *q = c->queue;
+
+    dock_set64(&c->hazard->busy, ++c->hazard_value);
+    dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
+    // the state pairs with the publish in dock_qp_modify
+    if (__builtin_expect(
+            dock_acquire32(&q->state) == DOCK_RTS && c->views && dock_peek32(&q->serial) == c->serial &&
+                dock_peek32(&q->peer_id) == c->source_qp && dock_peek32(&q->peer_who) == c->waiter->me &&
+                dock_peek32(&q->access) & DOCK_ACCESS_REMOTE_WRITE && !dock_peek32(&c->peer->dead),
+            1))
+        return true;
+    dock_direct_leave(c);
+    return false;
+}
+
+// The key as it was found last, if it still stands and covers the range with these rights; else NULL.
+static inline const struct dock_rkey *dock_direct_key(const struct dock_conn *c, uint32_t tid, uint32_t token,
+                                                      uint64_t va, uint64_t len, uint32_t need)
+{
+    const struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
+
+    if (!e->rec || e->tid != tid || e->token != token || e->local || (e->access & need) != need ||
+        len > e->len || va - e->va > e->len - len ||
+        dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
+        return NULL;
+    return e;
+}
+
+// A naturally aligned word moves in one store, so that a CPU that polls it never sees half of it.
+static inline void dock_direct_copy(char *to, const char *from, uint32_t n)
+{
+    if (__builtin_expect(n == 8 && !((uintptr_t)to & 7), 1)) {
+        uint64_t word;
+        memcpy(&word, from, 8);
+        atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
+    } else if (n == 4 && !((uintptr_t)to & 3)) {
+        uint32_t word;
+        memcpy(&word, from, 4);
+        atomic_store_explicit((dock_a32 *)(void *)to, word, memory_order_relaxed);
+    } else {
+        memcpy(to, from, n);
+    }
+}
+
+// One WRITE, between enter and leave. false: nothing was moved, the long way finds out why.
+static inline bool dock_direct_write(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t raddr,
+                                     const char *from, uint32_t len)
+{
+    const struct dock_rkey *k = dock_direct_key(c, tid, token, raddr, len, DOCK_ACCESS_REMOTE_WRITE);
+
+    if (__builtin_expect(!k || !k->base, 0))
+        return false;
+    dock_fence_store(); // earlier requests of this queue are placed before this one
+    dock_direct_copy(k->base + (raddr - k->va), from, len);
+    return true;
+}
+
+#endif
