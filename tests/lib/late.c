@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One lock guards the list of requests; phases run outside it. Those that touch memory run one at a time, because
-// a connection and its hazard have one user at a time; finishing may overlap with anything.
+// One lock guards the list of requests; phases run outside it. Those that touch memory run one at a time,
+// because a connection and its hazard have one user at a time; finishing may overlap with anything.
 #include "lib/late.h"
 
 #include <pthread.h>
@@ -114,8 +114,8 @@ static bool is_open(const struct late_request *r, enum late_phase phase)
     }
 }
 
-// A choice that is fair at each step hardly ever keeps one phase back for long. Under every other seed a quarter of
-// the phases are lazy: they come when nothing else can.
+// A choice that is fair at each step hardly ever keeps one phase back for long. Under every other seed a
+// quarter of the phases are lazy: they come when nothing else can.
 static bool is_lazy(const struct late_request *r, enum late_phase phase)
 {
     return late.seed & 1 && dock_decide(late.seed, r->nth, phase) % 4 == 0;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A fabric that finishes late, out of order and from other threads. Each request is taken apart into phases
-// (source read, remote effect, result written, finish), and whatever the rules below do not forbid may be next:
-// a seed chooses. A rule can be given up, to see that a test misses it. One such fabric per process at a time.
+// (source read, remote effect, result written, finish), and whatever the rules below do not forbid may be
+// next: a seed chooses. A rule can be given up, to see that a test misses it. One such fabric per process at
+// a time.
 #ifndef TESTS_LIB_LATE_H
 #define TESTS_LIB_LATE_H
 
 #include "fabric/fabric.h"
 
-// The orders that fabric/fabric.h promises within one queue. A-B: the effect of A, started before B, is first.
+// The orders that fabric/fabric.h promises within one queue. A-B: the effect of A, started before B, is
+// first.
 enum late_rule {
     LATE_WRITE_WRITE,
     LATE_WRITE_SEND,
@@ -24,9 +26,9 @@ enum late_rule {
     LATE_SOURCE_ORDER,  // sources of WRITEs and SENDs are read in the order of starting
     LATE_FINISH_SOURCE, // a WRITE or SEND is finished after its source was read
     LATE_FINISH_RESULT, // a READ or atomic is finished after its result stands in local memory
-    LATE_FINISH_PLACED, // a WRITE or SEND is finished after its effect (RC itself promises less: see litmus rows)
-    LATE_ATOMIC_UNIT, // no atomic reads its word while another has read but not written
-    LATE_STOP,        // what was started behind a failed request, and is not placed yet, never is
+    LATE_FINISH_PLACED, // a WRITE or SEND is finished after its effect (RC promises less: see litmus)
+    LATE_ATOMIC_UNIT,   // no atomic reads its word while another has read but not written
+    LATE_STOP,          // what was started behind a failed request, and is not placed yet, never is
     LATE_RULES,
 };
 
@@ -37,8 +39,8 @@ enum late_phase { LATE_SOURCE, LATE_EFFECT, LATE_RESULT, LATE_FINISH, LATE_PHASE
 
 extern const struct dock_fabric late_fabric;
 
-// Before the device is opened. `without`: bits 1 << rule that are given up; those that the environment variable
-// LATE_WITHOUT names (comma between) are too.
+// Before the device is opened. `without`: bits 1 << rule that are given up; those that the environment
+// variable LATE_WITHOUT names (comma between) are too.
 void late_open(uint64_t seed, uint32_t without);
 // After the device is closed: nothing may be under way.
 void late_close(void);
@@ -52,8 +54,9 @@ uint32_t late_without_env(void);
 unsigned late_enabled(void); // phases that may be next and that the seed does not keep for the end
 bool late_step(void);  // do one of them, or else one that was kept, chosen by the seed. false: there is none
 void late_drain(void); // steps until nothing is under way
-// Requests are numbered as they are started, from 0 since late_open. Carry number `nth` through `phase`, and those
-// before it only as far as the rules demand; the caller's thread does it. false: no such request, or it is blocked.
+// Requests are numbered as they are started, from 0 since late_open. Carry number `nth` through `phase`, and
+// those before it only as far as the rules demand; the caller's thread does it. false: no such request, or it
+// is blocked.
 bool late_bring(uint32_t nth, enum late_phase phase);
 
 // ---- by threads of its own
@@ -70,10 +73,9 @@ void late_hasty(bool on);
 
 struct late_count {
     uint32_t started, finished;
-    uint32_t reads_high; // most READs and atomics of one queue that were started and not finished
-    uint32_t
-        fences_broken; // fenced requests that were started while a READ or atomic before them was not finished
-    uint32_t after_stop; // effects behind a failure
+    uint32_t reads_high;    // most READs and atomics of one queue that were started and not finished
+    uint32_t fences_broken; // started while a READ or atomic before them was not finished
+    uint32_t after_stop;    // effects behind a failure
 };
 
 struct late_count late_count(void);

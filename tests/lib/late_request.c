@@ -58,7 +58,8 @@ void late_write_result(struct late_request *r)
     r->x.status = dock_host_move(r->conn, &x, here, r->x.len, false);
 }
 
-// The word of a sound fetch-and-add. What is unsound goes through the host path whole, which knows the status.
+// The word of a sound fetch-and-add. What is unsound goes through the host path whole, which knows the
+// status.
 static bool find_word(struct late_request *r, struct dock_place *word)
 {
     const struct dock_rkey *k;
@@ -73,8 +74,8 @@ static bool find_word(struct late_request *r, struct dock_place *word)
     return true;
 }
 
-// Half of a fetch-and-add: read the word, or write it. Between the two others may write: the atomicity that is
-// announced is that among remote atomics. false: not done this way.
+// Half of a fetch-and-add: read the word, or write it. Between the two others may write: the atomicity that
+// is announced is that among remote atomics. false: not done this way.
 static bool half_atomic(struct late_request *r)
 {
     struct dock_place word;
@@ -92,7 +93,7 @@ static bool half_atomic(struct late_request *r)
         sum += r->x.operand;
         r->x.status = dock_host_put(&word, &sum, 8);
     }
-    dock_host_leave(r->conn);
+    dock_direct_leave(r->conn);
     return found;
 }
 

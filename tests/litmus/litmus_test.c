@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Each litmus program under thousands of seeds, on the device over the late fabric: what is forbidden is never
-// seen, what is allowed is seen under some seed. Twice: with all that fabric.h promises, and with the floor, where a
-// WRITE may complete before its data is visible (what verbs programs may rely on).
+// Each litmus program under thousands of seeds, on the device over the late fabric: what is forbidden is
+// never seen, what is allowed is seen under some seed. Twice: with all that fabric.h promises, and with the
+// floor, where a WRITE may complete before its data is visible (what verbs programs may rely on).
 //
 // litmus_test                    all rows
 // litmus_test ROW...             these

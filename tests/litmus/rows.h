@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The litmus programs. Up to three parties; words X, Y, D, F, Z are reached by the fabric, a, b, c are a party's own,
-// one, two, four, five hold their value; everything else is 0 unless `start` says otherwise. A lane is a queue pair
-// of its own: the same lane means the same queue. Stores of a CPU go through a store buffer, first in first out,
-// which its own loads see, and which posting drains.
+// The litmus programs. Up to three parties; words X, Y, D, F, Z are reached by the fabric, a, b, c are a
+// party's own, one, two, four, five hold their value; everything else is 0 unless `start` says otherwise. A
+// lane is a queue pair of its own: the same lane means the same queue. Stores of a CPU go through a store
+// buffer, first in first out, which its own loads see, and which posting drains.
 #ifndef TESTS_LITMUS_ROWS_H
 #define TESTS_LITMUS_ROWS_H
 
@@ -33,7 +33,7 @@ struct step {
 #define LD(reg, word) {LD_, 0, reg, word, 0}
 #define SEE(reg, word, v) {SEE_, v, reg, word, 0} // load until it is `v`; never: the outcome is not seen
 #define ST(word, v) {ST_, 0, word, v, 0}
-#define AFTER(party, steps) {AFTER_, 0, party, steps, 0} // wait, outside the model, for the party's first steps
+#define AFTER(party, steps) {AFTER_, 0, party, steps, 0} // wait, outside the model, for that party
 // clang-format on
 
 struct value {
@@ -49,7 +49,7 @@ struct check {
 enum verdict {
     FORBIDDEN,
     ALLOWED,
-    EARLY, // allowed when a WRITE may complete before its data is visible, which RC allows and fabric.h forbids
+    EARLY, // allowed if a WRITE may complete before its data is visible: RC allows it, fabric.h does not
 };
 
 struct row {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Posters, pollers, the engine and the finishing threads of a late fabric at once: every WR completes once, in order,
-// with its data, whether its queue lives, fails in the middle, is put in error, or is destroyed with work in flight.
+// Posters, pollers, the engine and the finishing threads of a late fabric at once: every WR completes once,
+// in order, with its data, whether its queue lives, fails in the middle, is put in error, or is destroyed
+// with work in flight.
 // timeout: 120
 #include <setjmp.h>
 #include <stdarg.h>

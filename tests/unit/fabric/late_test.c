@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the device owes its program when a fabric finishes late, out of order, from other threads and with errors.
-// The fabric is stepped by hand or by a seed.
+// What the device owes its program when a fabric finishes late, out of order, from other threads and with
+// errors. The fabric is stepped by hand or by a seed.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
