@@ -55,7 +55,7 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
     }
     sq->exec++;
     sq->seq++;
-    return true;
+    return true; // an overrun CQ has failed the queue by now: the loop looks
 }
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
@@ -70,7 +70,8 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     if (dock_direct_enter(
             c)) { // its light fence covers our own word too: show that keys are in use, then look
-        while (sq->exec != stay->pi && stay->wrs && stay->bytes && fast_one(sq, stay))
+        while (sq->exec != stay->pi && stay->wrs && stay->bytes && dock_peek32(&sq->rec->state) == DOCK_RTS &&
+               fast_one(sq, stay))
             stay->wrs--;
         dock_direct_leave(c);
     }
