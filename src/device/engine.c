@@ -118,9 +118,13 @@ static void wait_in_epoll(struct dock_dev *dev, uint64_t ns)
 {
     struct epoll_event e[8];
     struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-    int n = (int)syscall(SYS_epoll_pwait2, dev->epoll_fd, e, 8, &t, NULL, 0);
+    int n = -1;
 
-    if (n < 0 && (errno == ENOSYS || errno == EPERM))
+    if (!dev->no_fine_wait) {
+        n = (int)syscall(SYS_epoll_pwait2, dev->epoll_fd, e, 8, &t, NULL, 0);
+        dev->no_fine_wait = n < 0 && (errno == ENOSYS || errno == EPERM); // old kernels, valgrind, seccomp
+    }
+    if (dev->no_fine_wait)
         n = epoll_wait(dev->epoll_fd, e, 8, (int)((ns + 999999) / 1000000));
     if (n < 0 && errno == EBADF) // the program closed all its descriptors: it is alive, and so are we
         clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);

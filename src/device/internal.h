@@ -193,6 +193,7 @@ struct dock_dev {
     // the engine
     pthread_t engine;
     bool engine_runs;
+    bool no_fine_wait; // epoll_pwait2 is not there: ticks are of a millisecond
     dock_a32 stop;
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
     uint64_t raw_hot_until_ns;
