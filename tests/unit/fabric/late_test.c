@@ -16,8 +16,10 @@
 #include "base/order.h"
 #include "base/probe.h"
 #include "base/seed.h"
+#include "device/internal.h"
 #include "lib/late.h"
 #include "lib/pair.h"
+#include "lib/raw_producer.h"
 
 struct world {
     struct dock_dev *dev;
@@ -35,10 +37,10 @@ static uint64_t *far_word(struct world *w, unsigned i)
     return (uint64_t *)(void *)(w->b.mem + 64 * (size_t)i);
 }
 
-static void open_with(struct world *w, uint8_t rd_atomic, uint32_t wr)
+static void open_with(struct world *w, uint8_t rd_atomic, uint32_t wr, bool raw)
 {
     struct dock_config cfg = {.fabric = &late_fabric, .no_engine_thread = true};
-    struct end_opts o = {.wr = wr};
+    struct end_opts o = {.wr = wr, .raw = raw};
     struct dock_qp_mod knobs = {.timeout = 14,
                                 .retry = 7,
                                 .rnr_retry = 7,
@@ -59,7 +61,20 @@ static void open_with(struct world *w, uint8_t rd_atomic, uint32_t wr)
 
 static void open_world(struct world *w)
 {
-    open_with(w, 16, 64);
+    open_with(w, 16, 64, false);
+}
+
+// Ring, doorbell and CQ of a raw queue, as its producer is told them.
+static struct raw_queue raw_view(const struct end *e)
+{
+    struct dock_qrec *rec = dock_id_record(e->dev, dock_qp_number(e->qp));
+
+    return (struct raw_queue){.ring = dock_arena_at(&e->dev->arena, rec->sq),
+                              .blocks = rec->sq_blocks,
+                              .doorbell = &rec->doorbell,
+                              .cq = dock_arena_at(&e->dev->arena, e->scq->rec->ring),
+                              .cqes = e->scq->rec->size,
+                              .cq_ci = &e->scq->rec->ci};
 }
 
 static void close_world(struct world *w)
@@ -194,7 +209,7 @@ static void an_error_comes_first_then_flushes_in_order(void **state)
     struct world w;
 
     (void)state;
-    open_with(&w, 2, 64);
+    open_with(&w, 2, 64, false);
     late_fail(2, DOCK_ST_REM_ACCESS);
     for (unsigned i = 0; i < 12; i++) { // from the third READ on (8) they are not started before the failure
         *near_word(&w, i) = 5;
@@ -259,7 +274,7 @@ static void reads_in_flight_never_pass_the_limit(void **state)
     (void)state;
     for (unsigned l = 0; l < sizeof limits; l++) {
         struct world w;
-        open_with(&w, limits[l], 64);
+        open_with(&w, limits[l], 64, false);
         for (unsigned i = 0; i < 40; i++) {
             posted(&w, i % 3 == 2 ? DOCK_OP_FADD : DOCK_OP_READ, i, DOCK_F_COMPLETE);
             if (i % 5 == 0)
@@ -309,7 +324,7 @@ static void one_signaled_wr_covers_the_unsignaled_before_it(void **state)
     struct world w;
 
     (void)state;
-    open_with(&w, 16, 8);
+    open_with(&w, 16, 8, false);
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned i = 0; i < 8; i++)
             posted(&w, i == 3 ? DOCK_OP_READ : DOCK_OP_WRITE, i, i == 7 ? DOCK_F_COMPLETE : 0);
@@ -433,7 +448,7 @@ static void error_flushes_behind_what_is_in_flight(void **state)
     struct world w;
 
     (void)state;
-    open_with(&w, 1, 64);
+    open_with(&w, 1, 64, false);
     for (unsigned i = 0; i < 6; i++)
         posted(&w, DOCK_OP_READ, i, i % 2 ? DOCK_F_COMPLETE : 0);
     change(&w, DOCK_ERR);
@@ -482,6 +497,51 @@ static void destroy_waits_for_what_is_in_flight(void **state)
         w.a.qp = NULL;
         assert_int_equal(late_count().started, late_count().finished);
         late_threads_stop();
+        close_world(&w);
+    }
+}
+
+static void put_raw(struct world *w, struct raw_queue *q, unsigned n)
+{
+    struct raw_sge sge = {8, (uintptr_t)near_word(w, 0)};
+    struct raw_wr wr = {.opcode = DOCK_OP_WRITE,
+                        .complete = 1,
+                        .id = w->b.mr->rkey >> 8,
+                        .token = w->b.mr->rkey,
+                        .addr = (uintptr_t)far_word(w, 0),
+                        .sge = &sge,
+                        .nsge = 1};
+
+    while (n--)
+        assert_int_equal(raw_put(q, &wr), 1);
+    raw_ring(q);
+}
+
+// Nothing holds a raw producer back: it may post more than there is room for in flight.
+static void a_raw_producer_cannot_overrun_what_is_in_flight(void **state)
+{
+    struct world w;
+    struct raw_cqe c;
+
+    (void)state;
+    for (unsigned error = 0; error < 2; error++) {
+        unsigned told = 0, rounds = 2, each = 8; // the ring twice
+        open_with(&w, 16, each, true);
+        struct raw_queue q = raw_view(&w.a);
+        for (unsigned i = 0; i < rounds; i++) {
+            put_raw(&w, &q, each);
+            dock_engine_step(w.dev);
+        }
+        assert_true(late_count().started < rounds * each);
+        if (error)
+            change(&w, DOCK_ERR);
+        late_drain();
+        while (raw_poll(&q, &c)) {
+            assert_int_equal(c.entry, told & 0xffff);
+            assert_int_equal(c.status << 8 | c.substatus, error ? DOCK_ST_FLUSH : DOCK_OK);
+            told++;
+        }
+        assert_int_equal(told, rounds * each);
         close_world(&w);
     }
 }
@@ -541,6 +601,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(error_flushes_behind_what_is_in_flight),
         cmocka_unit_test(reset_takes_back_what_is_in_flight),
         cmocka_unit_test(destroy_waits_for_what_is_in_flight),
+        cmocka_unit_test(a_raw_producer_cannot_overrun_what_is_in_flight),
         cmocka_unit_test(destroy_waits_until_the_finisher_has_left),
     };
 
