@@ -104,7 +104,7 @@ static double bare_median(void)
             dock_publish64(&l->back, round); // pairs with the parent's receive
         _exit(0);
     }
-    double median = bench_median(bare, l);
+    double median = bench_median((struct bench_run){bare, l});
     dock_publish64(&l->there, STOP);
     return median;
 }
@@ -117,7 +117,7 @@ int main(void)
     bench_pair(&p.me, &p.peer, 4096, true, serve);
     seat(&p);
     receive(word(&p.me, 1), 0);
-    double figure = bench_median(writes, &p);
+    double figure = bench_median((struct bench_run){writes, &p});
     hit(&p, STOP);
     bench_row("8-byte WRITE ping-pong, half a round", "ns", figure, limit, "bare cache lines", "");
     return 0;

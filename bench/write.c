@@ -49,8 +49,9 @@ static void measure(struct job *j, unsigned list, const char *where)
 
     j->list = list;
     snprintf(what, sizeof what, "8-byte WRITE, %s, %s", list == 1 ? "one by one" : "lists of 16", where);
-    double limit = bench_median(bare, j);
-    bench_row(what, "ns", bench_median(writes, j), limit, "the ring alone", goal[list == 1]);
+    double figure, limit;
+    bench_medians((struct bench_run){writes, j}, (struct bench_run){bare, j}, &figure, &limit);
+    bench_row(what, "ns", figure, limit, "the ring alone", goal[list == 1]);
 }
 
 int main(void)

@@ -165,18 +165,44 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double bench_median(double (*run)(void *arg), void *arg)
+#define MOST 1001
+
+static unsigned repeats(void)
 {
     const char *text = getenv("BENCH_REPEATS");
     int n = text ? atoi(text) : 101;
-    double got[101];
 
-    n = n < 1 ? 1 : n > 101 ? 101 : n;
-    run(arg); // pages, caches and the branch predictor see it once before it counts
-    for (int i = 0; i < n; i++)
-        got[i] = run(arg);
-    qsort(got, (size_t)n, sizeof *got, ascending);
+    return n < 1 ? 1 : n > MOST ? MOST : (unsigned)n;
+}
+
+static double middle(double *got, unsigned n)
+{
+    qsort(got, n, sizeof *got, ascending);
     return got[n / 2];
+}
+
+double bench_median(struct bench_run what)
+{
+    static double got[MOST];
+    unsigned n = repeats();
+
+    what.run(what.arg); // pages, caches and the branch predictor see it once before it counts
+    for (unsigned i = 0; i < n; i++)
+        got[i] = what.run(what.arg);
+    return middle(got, n);
+}
+
+void bench_medians(struct bench_run what, struct bench_run limit, double *figure, double *limit_figure)
+{
+    static double got[2][MOST];
+    unsigned n = repeats();
+
+    for (unsigned i = 0; i <= n; i++) { // the first is written over
+        got[0][i ? i - 1 : 0] = what.run(what.arg);
+        got[1][i ? i - 1 : 0] = limit.run(limit.arg);
+    }
+    *figure = middle(got[0], n);
+    *limit_figure = middle(got[1], n);
 }
 
 void bench_row(const char *what, const char *unit, double figure, double limit, const char *limit_is,

@@ -57,9 +57,14 @@ static inline void bench_post(struct bench_end *e, const struct dock_wr *wr)
 // Poll until `n` completions came.
 void bench_drain(struct bench_end *e, unsigned n);
 
-// The median of `run(arg)`, which is kept short so that most calls run undisturbed, over BENCH_REPEATS
-// (environment, default 101) calls.
-double bench_median(double (*run)(void *arg), void *arg);
+// Medians over BENCH_REPEATS (environment, default 101) calls, which are kept short so that most of them run
+// undisturbed. The figure and its limit are measured in turn, so that what disturbs one disturbs both.
+struct bench_run {
+    double (*run)(void *arg);
+    void *arg;
+};
+double bench_median(struct bench_run what);
+void bench_medians(struct bench_run what, struct bench_run limit, double *figure, double *limit_figure);
 
 // The same work with nothing but the ring: see bare.c.
 struct bench_bare;
