@@ -91,6 +91,14 @@ ROW(ibv_dereg_mr, "no region", STATUS, EINVAL, ibv_dereg_mr(NULL))
 ROW(ibv_alloc_mw, "type 0", POINTER, EINVAL, ibv_alloc_mw(l.pd, (enum ibv_mw_type)0))
 ROW(ibv_alloc_mw, "type 3", POINTER, EINVAL, ibv_alloc_mw(l.pd, (enum ibv_mw_type)3))
 
+ROW(ibv_alloc_td, "an unknown mask", POINTER, EINVAL, ibv_alloc_td(l.ctx, &(struct ibv_td_init_attr){1}))
+ROW(ibv_alloc_parent_domain, "no domain", POINTER, EINVAL,
+    ibv_alloc_parent_domain(l.ctx, &(struct ibv_parent_domain_init_attr){0}))
+ROW(ibv_alloc_parent_domain, "a domain of another context", POINTER, EINVAL,
+    ibv_alloc_parent_domain(l.ctx, &(struct ibv_parent_domain_init_attr){.pd = r.pd}))
+ROW(ibv_alloc_parent_domain, "allocators", POINTER, EOPNOTSUPP,
+    ibv_alloc_parent_domain(l.ctx, &(struct ibv_parent_domain_init_attr){.pd = l.pd, .comp_mask = 1}))
+
 // ---- channels and completion queues
 ROW(ibv_create_comp_channel, "no context", POINTER, EINVAL, ibv_create_comp_channel(NULL))
 ROW(ibv_destroy_comp_channel, "no channel", STATUS, EINVAL, ibv_destroy_comp_channel(NULL))
@@ -109,6 +117,8 @@ ROW(ibv_create_cq_ex, "fields that are not offered", POINTER, EOPNOTSUPP,
     ibv_create_cq_ex(l.ctx, &(struct ibv_cq_init_attr_ex){.cqe = 1, .wc_flags = IBV_WC_EX_WITH_TM_INFO}))
 ROW(ibv_create_cq_ex, "an unknown flag", POINTER, EINVAL,
     ibv_create_cq_ex(l.ctx, &(struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 1, .flags = 8}))
+ROW(ibv_create_cq_ex, "a domain that is no parent domain", POINTER, EINVAL,
+    ibv_create_cq_ex(l.ctx, &(struct ibv_cq_init_attr_ex){.cqe = 1, .comp_mask = 2, .parent_domain = l.pd}))
 ROW(ibv_create_cq_ex, "depth 0", POINTER, EINVAL,
     ibv_create_cq_ex(l.ctx, &(struct ibv_cq_init_attr_ex){.cqe = 0}))
 ROW(ibv_resize_cq, "no queue", STATUS, EINVAL, ibv_resize_cq(NULL, 4))

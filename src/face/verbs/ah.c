@@ -47,7 +47,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     ah->ah.context = pd->context;
     ah->ah.pd = pd;
     memcpy(ah->eid, attr->grh.dgid.raw, sizeof ah->eid);
-    vb_count(&vb_pd(pd)->handles, 1);
+    vb_pd_use(pd);
     vb_object_made(pd->context);
     return &ah->ah;
 }
@@ -56,7 +56,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 {
     if (!ah)
         return dock_refuse(EINVAL, "ibv_destroy_ah: no handle given");
-    vb_count(&vb_pd(ah->pd)->handles, -1);
+    vb_pd_drop(ah->pd);
     vb_count(&handles_in_use, -1);
     vb_object_gone(ah->context);
     free(ah);

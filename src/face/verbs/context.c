@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Opening and closing the device. All contexts of a process share one device; each has its own queue of
 // asynchronous events.
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "face/verbs/verbs_face.h"
 
@@ -34,7 +36,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     }
     c->v.sz = sizeof c->v;
     c->v.context.device = device;
-    c->v.context.cmd_fd = -1;
+    c->v.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC); // programs duplicate it
     c->v.context.async_fd = dock_events_fd(c->events);
     c->v.context.num_comp_vectors = 1;
     c->v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -64,6 +66,8 @@ int ibv_close_device(struct ibv_context *context)
     }
     dock_events_close(c->events);
     dock_dev_put(c->dev);
+    if (context->cmd_fd >= 0)
+        close(context->cmd_fd);
     pthread_mutex_destroy(&context->mutex);
     free(c);
     return 0;

@@ -92,7 +92,8 @@ static struct vb_cq *create(struct ibv_context *context, const struct ibv_cq_ini
     struct dock_cq_attr attr = {
         .depth = a->cqe,
         .chan = a->channel ? vb_chan(a->channel)->dev : NULL,
-        .lock_free = a->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+        .lock_free = (a->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+                     (a->parent_domain && vb_pd(a->parent_domain)->td),
         .ignore_overrun = a->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
         .stamps = a->wc_flags & WC_STAMPS,
     };
@@ -144,20 +145,27 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
     struct ibv_cq_init_attr_ex a = *attr;
     struct vb_cq *cq;
 
-    if (a.comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
-        return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_cq_ex: mask %#x: parent domains are not offered",
-                                   a.comp_mask));
+    if (a.comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+        return vb_none(dock_refuse(
+            -EOPNOTSUPP, "ibv_create_cq_ex: mask %#x: flags and parent domain are offered", a.comp_mask));
+    if (!(a.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD))
+        a.parent_domain = NULL;
+    else if (!a.parent_domain || a.parent_domain->context != context || !vb_pd(a.parent_domain)->parent)
+        return vb_none(dock_refuse(-EINVAL, "ibv_create_cq_ex: no parent domain of this context given"));
     if (a.wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)
         return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_cq_ex: wc_flags %#llx are not offered",
                                    (unsigned long long)(a.wc_flags & ~(uint64_t)WC_FLAGS_OFFERED)));
     if (!(a.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS))
         a.flags = 0;
-    if (a.flags & ~CQ_FLAGS_OFFERED)
+    else if (a.flags & ~CQ_FLAGS_OFFERED)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_cq_ex: unknown flags %#x", a.flags));
     cq = create(context, &a, "ibv_create_cq_ex");
     if (!cq)
         return NULL;
     vb_fill_cq_readers(cq, a.wc_flags);
+    cq->parent = a.parent_domain;
+    if (cq->parent)
+        vb_pd_use(cq->parent);
     return &cq->ex;
 }
 
@@ -179,6 +187,8 @@ int ibv_destroy_cq(struct ibv_cq *cq)
     err = dock_cq_destroy(vb_cq(cq)->dev);
     if (err)
         return -err;
+    if (vb_cq(cq)->parent)
+        vb_pd_drop(vb_cq(cq)->parent);
     pthread_cond_destroy(&cq->cond);
     pthread_mutex_destroy(&cq->mutex);
     free(cq);

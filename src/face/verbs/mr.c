@@ -38,8 +38,13 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
     owner = vb_pd(pd)->owner;
     if (pd->context != owner)
         return dock_refuse(ENOENT, "ibv_dealloc_pd: domain %u belongs to another context", pd->handle);
-    if (dock_peek32(&vb_pd(pd)->handles))
-        return dock_refuse(EBUSY, "ibv_dealloc_pd: domain %u still has address handles", pd->handle);
+    if (dock_peek32(&vb_pd(pd)->users))
+        return dock_refuse(EBUSY, "ibv_dealloc_pd: %u objects still belong to domain %u",
+                           dock_peek32(&vb_pd(pd)->users), pd->handle);
+    if (vb_pd(pd)->parent) {
+        vb_free_parent_domain(vb_pd(pd));
+        return 0;
+    }
     err = dock_pd_destroy(vb_dev(owner), vb_pd(pd)->number);
     if (err)
         return -err;
@@ -116,6 +121,7 @@ static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, 
         .lkey = mr->seg->lkey,
         .rkey = mr->seg->rkey,
     };
+    vb_pd_use(pd);
     vb_object_made(pd->context);
     return &mr->mr;
 }
@@ -171,6 +177,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     err = dock_mr_deregister(vb_mr(mr)->seg);
     if (err)
         return -err;
+    vb_pd_drop(mr->pd);
     free(mr);
     vb_object_gone(context);
     return 0;
@@ -197,6 +204,7 @@ struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
     }
     mw->mw = (struct ibv_mw){
         .context = pd->context, .pd = pd, .rkey = mw->seg->rkey, .handle = mw->seg->tid, .type = type};
+    vb_pd_use(pd);
     vb_object_made(pd->context);
     return &mw->mw;
 }
@@ -208,6 +216,7 @@ int vb_dealloc_mw(struct ibv_mw *mw)
 
     if (err)
         return -err;
+    vb_pd_drop(mw->pd);
     free(mw);
     vb_object_gone(context);
     return 0;

@@ -77,6 +77,7 @@ static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, struct v
         .max_recv_sge = qp->cap.max_recv_sge,
         .max_inline = qp->cap.max_inline_data,
         .signal_all = a->sq_sig_all != 0,
+        .lock_free = vb_pd(pd)->td,
         .user = qp,
     };
     int err = service_of(a->qp_type, &attr.service, &qp->ops);
@@ -138,6 +139,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
             goto no_builders;
     }
     a->cap = qp->cap;
+    vb_pd_use(pd);
     vb_object_made(pd->context);
     return &qp->ex.qp_base;
 
@@ -328,6 +330,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     err = dock_qp_destroy(vb_qp(qp)->dev);
     if (err)
         return -err;
+    vb_pd_drop(qp->pd);
     pthread_mutex_destroy(&vb_qp(qp)->modify);
     pthread_cond_destroy(&qp->cond);
     pthread_mutex_destroy(&qp->mutex);

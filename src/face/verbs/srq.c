@@ -15,7 +15,8 @@ static int check(const struct dock_limits *l, const struct ibv_srq_attr *a, cons
 
 static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *a, const char *call)
 {
-    struct dock_srq_attr attr = {.pd = vb_pd(pd)->number, .max_wr = a->max_wr, .max_sge = a->max_sge};
+    struct dock_srq_attr attr = {
+        .pd = vb_pd(pd)->number, .max_wr = a->max_wr, .max_sge = a->max_sge, .lock_free = vb_pd(pd)->td};
     int err = check(dock_dev_limits(vb_dev(pd->context)), a, call);
     struct vb_srq *srq;
 
@@ -38,6 +39,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq->max_wr = a->max_wr;
     srq->max_sge = a->max_sge;
     a->srq_limit = 0;
+    vb_pd_use(pd);
     pthread_mutex_init(&srq->srq.mutex, NULL);
     pthread_cond_init(&srq->srq.cond, NULL);
     vb_object_made(pd->context);
@@ -110,6 +112,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
     err = dock_srq_destroy(vb_srq(srq)->dev);
     if (err)
         return -err;
+    vb_pd_drop(srq->pd);
     pthread_cond_destroy(&srq->cond);
     pthread_mutex_destroy(&srq->mutex);
     free(srq);

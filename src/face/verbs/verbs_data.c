@@ -99,7 +99,7 @@ int vb_take_bind(struct vb_qp *qp, struct ibv_mw *mw, uint32_t new_rkey, const s
 
 static int take_ud(struct vb_qp *qp, const struct ibv_send_wr *wr, struct dock_wr *w)
 {
-    if (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->ex.qp_base.pd)
+    if (!wr->wr.ud.ah || vb_pd(wr->wr.ud.ah->pd)->number != vb_pd(qp->ex.qp_base.pd)->number)
         return dock_refuse(EINVAL, "ibv_post_send: queue %u: no address handle of its own domain",
                            qp->ex.qp_base.qp_num);
     w->eid = vb_ah(wr->wr.ud.ah)->eid;

@@ -39,11 +39,18 @@ struct vb_context {
     struct verbs_context v; // last: the ABI lets it end with its ibv_context
 };
 
+struct vb_td {
+    struct ibv_td td;
+    dock_a32 users; // parent domains
+};
+
 struct vb_pd {
     struct ibv_pd pd;
     struct ibv_context *owner; // as at creation: a caller may have overwritten pd.context
     uint32_t number;
-    dock_a32 handles; // address handles, which the device does not know
+    dock_a32 users;       // objects that were made with this very pd, parent domains over it included
+    struct vb_pd *parent; // of a parent domain: the domain that it extends, else NULL
+    struct vb_td *td;     // of a parent domain: objects made with it take no locks
 };
 
 struct vb_mr {
@@ -64,7 +71,8 @@ struct vb_chan {
 struct vb_cq {
     struct ibv_cq_ex ex; // begins like ibv_cq
     struct dock_cq *dev;
-    struct dock_wc wc; // current completion between start_poll and end_poll
+    struct ibv_pd *parent; // the parent domain it was made with, or NULL
+    struct dock_wc wc;     // current completion between start_poll and end_poll
 };
 
 struct vb_srq {
@@ -170,6 +178,16 @@ static inline void vb_object_gone(struct ibv_context *context)
     vb_count(&vb_context(context)->objects, -1);
 }
 
+static inline void vb_pd_use(struct ibv_pd *pd)
+{
+    vb_count(&((struct vb_pd *)pd)->users, 1);
+}
+
+static inline void vb_pd_drop(struct ibv_pd *pd)
+{
+    vb_count(&((struct vb_pd *)pd)->users, -1);
+}
+
 // For creators: errno and the NULL to return. `error` as the device gives it (-errno).
 static inline void *vb_none(int error)
 {
@@ -223,6 +241,13 @@ int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 
 struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_dealloc_mw(struct ibv_mw *mw);
+
+// ---- td.c
+
+struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int vb_dealloc_td(struct ibv_td *td);
+struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+void vb_free_parent_domain(struct vb_pd *pd); // nothing uses it any more
 
 // DOCK_ACCESS_* of verbs access flags, or -EINVAL where rights contradict each other or are unknown.
 int vb_access(unsigned int flags, const char *call, uint32_t *out);
