@@ -31,7 +31,7 @@
 #ifdef DOCK_LONG
 #define RUNS 200000u
 #else
-#define RUNS 12000u
+#define RUNS 8000u
 #endif
 
 static struct {
