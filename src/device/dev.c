@@ -88,6 +88,7 @@ static int make_port(struct dock_dev *dev)
         return err;
     dev->port = port;
     dev->segments = dock_arena_at(&dev->arena, port->segments);
+    dev->hazards = dock_arena_at(&dev->arena, port->hazards);
     port->version = DOCK_PORT_VERSION;
     port->who = dev->waiter.me;
     port->pid = getpid();

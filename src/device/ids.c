@@ -20,6 +20,7 @@ static int add_block(struct dock_dev *dev, uint32_t block)
         return err;
     }
     dev->object[block] = objects;
+    dev->record[block] = dock_arena_at(&dev->arena, off);
     dev->ids.blocks[dev->ids.count++] = block;
     dock_publish64(&dev->port->block[block], off); // pairs with find_queue of the peers
     return 0;
@@ -86,10 +87,7 @@ void dock_id_give(struct dock_dev *dev, uint32_t id)
 
 struct dock_qrec *dock_id_record(struct dock_dev *dev, uint32_t id)
 {
-    uint64_t off = dock_peek64(&dev->port->block[id >> DOCK_BLOCK_SHIFT]);
-    struct dock_qrec *records = dock_arena_at(&dev->arena, off);
-
-    return &records[id & 255];
+    return &dev->record[id >> DOCK_BLOCK_SHIFT][id & 255];
 }
 
 void dock_ids_close(struct dock_dev *dev)

@@ -157,6 +157,7 @@ struct dock_dev {
     uint32_t nsegments;
     struct dock_port *port;
     struct dock_segrec *segments;
+    struct dock_hazard *hazards; // not by port->hazards: who writes there must not lead us astray
     const struct dock_fabric *fabric;
     struct dock_waiter waiter;
 
@@ -170,6 +171,7 @@ struct dock_dev {
     struct dock_arena arena;
     struct dock_ids ids;
     void **object[DOCK_SLOTS]; // by id block: 256 pointers each
+    struct dock_qrec *record[DOCK_SLOTS];
 
     pthread_mutex_t lock; // of what follows
     struct dock_qp *qps;

@@ -54,7 +54,7 @@ static void await_own(const struct dock_sq *sq)
 
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
 {
-    struct dock_hazard *h = dock_arena_at(&dev->arena, dev->port->hazards);
+    struct dock_hazard *h = dev->hazards;
     uint32_t high = dock_acquire32(&dev->port->hazard_high);
 
     dock_fence_heavy(); // pairs with the light fences in dock_host_enter and execute.c

@@ -5,7 +5,7 @@
 
 static void free_hazards(struct dock_dev *dev, dock_who dead)
 {
-    struct dock_hazard *h = dock_arena_at(&dev->arena, dev->port->hazards);
+    struct dock_hazard *h = dev->hazards;
     uint32_t high = dock_acquire32(&dev->port->hazard_high);
 
     for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
