@@ -320,10 +320,16 @@ static void one(struct side *s, uint32_t i)
     tell(TRAFFIC);
     atomic_fetch_add(&board->failed, !traffic(s, &board->desc[1], true, i + 1));
     await_peer();
-    atomic_fetch_xor(byte, mask); // what stays for the next flip is whole again; the queues go anyway
+    // What is made anew for the next flip stays as it is while all is destroyed; the port is whole again after that.
+    bool stays = (char *)byte < (char *)(s->end.qp->conn.peer->port + 1);
+    bool early = stays && dock_decide(board->seed, 4, i) & 1;
+    if (early)
+        atomic_fetch_xor(byte, mask);
     tell(CLOSE);
-    close_end(s, "we");
     await_peer();
+    if (stays && !early)
+        atomic_fetch_xor(byte, mask);
+    close_end(s, "we");
 }
 
 static int we(void *arg)
