@@ -25,7 +25,7 @@ for row in $modules; do
     (cd "$work/tests" && timeout 100 "$build/bin/drydock" run -- /usr/bin/python3 run_tests.py --dev drydock0 --gid 1 -v \
         "tests.$module") >"$work/said" 2>&1
     status=$?
-    good=$(grep -cE '(^| )ok$|^test_is_fork_initialized .*= 2$' "$work/said")
+    good=$(grep -cE "(^| )ok$" "$work/said")
     none=$(grep -c 'skipped ' "$work/said")
     passed=$((passed + good)) skipped=$((skipped + none))
     if [ $status = 0 ] && [ "$good" -ge "$least" ]; then
