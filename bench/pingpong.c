@@ -23,7 +23,7 @@ struct player {
 // Each end sends from its first cache line and is written at its second.
 static dock_a64 *word(struct bench_end *e, unsigned line)
 {
-    return (dock_a64 *)(void *)(e->mem + 64 * line);
+    return (dock_a64 *)(void *)(e->mem + 64ul * line);
 }
 
 static void seat(struct player *p)
