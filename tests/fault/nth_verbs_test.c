@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+// link: verbs timeout: 240 The n-th allocation or system call of a verbs program's whole life fails, for
+// every n until nothing fails any more: open, one object of each kind, a transfer, everything destroyed,
+// close. A failing creator returns NULL and errno, the others a positive errno value; each with a reason;
+// descriptors, mappings and heap blocks are as before. One failure: nth_verbs_test N
+#ifdef __SANITIZE_THREAD__
+int main(void)
+{
+    return 77; // ThreadSanitizer needs these functions for itself
+}
+#else
+#include <infiniband/verbs.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fault/nth_calls.h"
+
+#define RIGHTS                                                                                               \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND)
+
+static struct {
+    struct ibv_device **list;
+    struct ibv_context *ctx;
+    struct ibv_pd *pd, *parent;
+    struct ibv_td *td;
+    struct ibv_mr *mr;
+    struct ibv_mw *mw;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_cq_ex *cq_ex;
+    struct ibv_srq *srq;
+    struct ibv_qp *qp;
+    struct ibv_ah *ah;
+    union ibv_gid gid;
+} v;
+
+static char memory[8192];
+
+// A creator's answer as a positive errno value.
+static int made(const void *object)
+{
+    return object ? 0 : errno ? errno : -1;
+}
+
+static int up_list(void)
+{
+    return made(v.list = ibv_get_device_list(NULL));
+}
+
+static int down_list(void)
+{
+    ibv_free_device_list(v.list);
+    return 0;
+}
+
+static int up_ctx(void)
+{
+    return made(v.ctx = ibv_open_device(v.list[0])) ?: ibv_query_gid(v.ctx, 1, 0, &v.gid);
+}
+
+static int down_ctx(void)
+{
+    return ibv_close_device(v.ctx);
+}
+
+static int up_pd(void)
+{
+    return made(v.pd = ibv_alloc_pd(v.ctx));
+}
+
+static int down_pd(void)
+{
+    return ibv_dealloc_pd(v.pd);
+}
+
+static int up_td(void)
+{
+    struct ibv_td_init_attr attr = {0};
+
+    return made(v.td = ibv_alloc_td(v.ctx, &attr));
+}
+
+static int down_td(void)
+{
+    return ibv_dealloc_td(v.td);
+}
+
+static int up_parent(void)
+{
+    struct ibv_parent_domain_init_attr attr = {.pd = v.pd, .td = v.td};
+
+    return made(v.parent = ibv_alloc_parent_domain(v.ctx, &attr));
+}
+
+static int down_parent(void)
+{
+    return ibv_dealloc_pd(v.parent);
+}
+
+static int up_mr(void)
+{
+    int rights = RIGHTS;
+
+    return made(v.mr = ibv_reg_mr(v.pd, memory, sizeof memory, rights));
+}
+
+static int down_mr(void)
+{
+    return ibv_dereg_mr(v.mr);
+}
+
+static int up_mw(void)
+{
+    return made(v.mw = ibv_alloc_mw(v.pd, IBV_MW_TYPE_2));
+}
+
+static int down_mw(void)
+{
+    return ibv_dealloc_mw(v.mw);
+}
+
+static int up_channel(void)
+{
+    return made(v.channel = ibv_create_comp_channel(v.ctx));
+}
+
+static int down_channel(void)
+{
+    return ibv_destroy_comp_channel(v.channel);
+}
+
+static int up_cq(void)
+{
+    return made(v.cq = ibv_create_cq(v.ctx, 16, NULL, v.channel, 0));
+}
+
+static int down_cq(void)
+{
+    return ibv_destroy_cq(v.cq);
+}
+
+static int up_cq_ex(void)
+{
+    struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
+
+    return made(v.cq_ex = ibv_create_cq_ex(v.ctx, &attr));
+}
+
+static int down_cq_ex(void)
+{
+    return ibv_destroy_cq(ibv_cq_ex_to_cq(v.cq_ex));
+}
+
+static int up_srq(void)
+{
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+
+    return made(v.srq = ibv_create_srq(v.pd, &attr));
+}
+
+static int down_srq(void)
+{
+    return ibv_destroy_srq(v.srq);
+}
+
+static int up_qp(void)
+{
+    struct ibv_qp_init_attr_ex attr = {.send_cq = v.cq,
+                                       .recv_cq = v.cq,
+                                       .srq = v.srq,
+                                       .cap = {8, 0, 1, 0, 0},
+                                       .qp_type = IBV_QPT_RC,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .pd = v.pd,
+                                       .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE};
+
+    return made(v.qp = ibv_create_qp_ex(v.ctx, &attr));
+}
+
+static int down_qp(void)
+{
+    return ibv_destroy_qp(v.qp);
+}
+
+static int up_ah(void)
+{
+    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = v.gid}};
+
+    return made(v.ah = ibv_create_ah(v.pd, &attr));
+}
+
+static int down_ah(void)
+{
+    return ibv_destroy_ah(v.ah);
+}
+
+static int up_connect(void)
+{
+    struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
+                            .port_num = 1,
+                            .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+                            .path_mtu = IBV_MTU_1024,
+                            .dest_qp_num = v.qp->qp_num,
+                            .max_dest_rd_atomic = 1,
+                            .max_rd_atomic = 1,
+                            .timeout = 8,
+                            .retry_cnt = 7,
+                            .rnr_retry = 7,
+                            .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = v.gid}}};
+    int err = ibv_modify_qp(v.qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+
+    a.qp_state = IBV_QPS_RTR;
+    if (!err)
+        err = ibv_modify_qp(v.qp, &a,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    a.qp_state = IBV_QPS_RTS;
+    if (!err)
+        err = ibv_modify_qp(v.qp, &a,
+                            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+                                IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT);
+    return err;
+}
+
+static int nothing(void)
+{
+    return 0;
+}
+
+// A failed request is no failed call: its status says so, and errno does not.
+static int up_move(void)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 64, .lkey = v.mr->lkey};
+    struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE,
+                                   .sg_list = &sge,
+                                   .num_sge = 1,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .wr.rdma = {.remote_addr = (uintptr_t)memory + 4096, .rkey = v.mr->rkey}};
+    struct ibv_wc wc;
+    uint64_t end = dock_now_ns() + 10000000000ull;
+    int err = ibv_req_notify_cq(v.cq, 0), n = 0;
+
+    memset(memory, 0x2d, 64);
+    memset(memory + 4096, 0, 64);
+    if (!err)
+        err = ibv_post_send(v.qp, &wr, &bad);
+    while (!err && !n && dock_now_ns() < end)
+        n = ibv_poll_cq(v.cq, 1, &wc);
+    if (err || n != 1)
+        return err ? err : ETIMEDOUT;
+    return wc.status == IBV_WC_SUCCESS && memory[4096 + 63] != 0x2d ? EBADMSG : 0;
+}
+
+struct step {
+    const char *name;
+    int (*up)(void), (*down)(void);
+};
+
+static const struct step steps[] = {
+    {"list", up_list, down_list},
+    {"context", up_ctx, down_ctx},
+    {"domain", up_pd, down_pd},
+    {"thread domain", up_td, down_td},
+    {"parent domain", up_parent, down_parent},
+    {"region", up_mr, down_mr},
+    {"window", up_mw, down_mw},
+    {"channel", up_channel, down_channel},
+    {"CQ", up_cq, down_cq},
+    {"extended CQ", up_cq_ex, down_cq_ex},
+    {"SRQ", up_srq, down_srq},
+    {"queue pair", up_qp, down_qp},
+    {"address handle", up_ah, down_ah},
+    {"connect", up_connect, nothing},
+    {"move", up_move, nothing},
+};
+
+static const char *at; // the step, for messages
+
+// Up as far as it goes and down again: what `up` said, or -1 when a `down` fails.
+static int live(void)
+{
+    int n = 0, all = (int)(sizeof steps / sizeof *steps), ret = 0;
+
+    for (; n < all && !ret; n += !ret) {
+        at = steps[n].name;
+        errno = 0;
+        ret = steps[n].up();
+    }
+    while (n-- > 0)
+        if (steps[n].down()) {
+            at = steps[n].name;
+            ret = -1;
+        }
+    return ret;
+}
+
+// ---- what is left
+
+struct wealth {
+    long fds, maps, blocks;
+};
+
+static struct wealth count(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    long n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return (struct wealth){n, live_maps, live_blocks};
+}
+
+static int wrong(long n, const char *what, long expected, long got)
+{
+    const char *call = atomic_load(&failed_call);
+
+    printf("call %ld (%s) failed, step %s: %s: expected %ld, got %ld (%s)\n"
+           "again: scripts/run-one build/dev/tests/fault/nth_verbs_test %ld\n",
+           n, call ? call : "none", at, what, expected, got, dock_log_last(), n);
+    return 1;
+}
+
+static int one(long n, struct wealth *before, bool *failed, bool *error)
+{
+    int bad = 0, ret;
+
+    dock_debug("%s", "");
+    atomic_store(&failed_call, NULL);
+    dock_publish64(&countdown, (uint64_t)n);
+    ret = live();
+    dock_publish64(&countdown, 0);
+    struct wealth after = count();
+    *failed = atomic_load(&failed_call) != NULL;
+    *error = ret != 0;
+    if (ret < 0 || (ret && (!*failed || ret == ETIMEDOUT || ret == EBADMSG)))
+        bad = wrong(n, "a positive errno value of a failed call", atomic_load(&failed_code), ret);
+    if (ret && !dock_log_last()[0])
+        bad = wrong(n, "characters of a reason", 1, 0);
+    if (after.fds != before->fds)
+        bad = wrong(n, "descriptors", before->fds, after.fds);
+    if (after.maps != before->maps)
+        bad = wrong(n, "mappings", before->maps, after.maps);
+    if (after.blocks != before->blocks)
+        bad = wrong(n, "heap blocks", before->blocks, after.blocks);
+    *before = after; // a leak is told once
+    return bad;
+}
+
+int main(int argc, char **argv)
+{
+    bool failed = true, error;
+    int bad = 0, errors = 0, clean = 0;
+    long n = 0;
+
+    setvbuf(stdout, NULL, _IONBF, 0); // no heap for words
+    setenv("DRYDOCK_STOPPED_MS", "300", 0);
+    for (int i = 0; i < 2; i++) // what a process does once happens here
+        if (live())
+            return wrong(0, "result without a failure", 0, 1);
+    if (argc < 2)
+        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    struct wealth before = count();
+    if (argc > 1)
+        return one(atol(argv[1]), &before, &failed, &error);
+    // The engine's calls come when they come: the end is where nothing has failed several times in a row.
+    while (clean < 5) {
+        bad |= one(++n, &before, &failed, &error);
+        errors += error;
+        clean = failed ? 0 : clean + 1;
+    }
+    printf("%ld calls failed in turn, %d of them ended in an error, the others were done without\n", n - 5,
+           errors);
+    return bad || errors < 15;
+}
+#endif
