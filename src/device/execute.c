@@ -201,6 +201,8 @@ static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
         return fail(sq, known(x->op) ? DOCK_ST_LOC_QP_OP : DOCK_ST_UNSUPPORTED);
     if (__builtin_expect(x->service == DOCK_UD && x->len > DOCK_MTU, 0))
         return fail(sq, DOCK_ST_LOC_LEN);
+    if (__builtin_expect(is_read(x) && sq->qp->rd_atomic == 0, 0)) // it would wait for its turn for ever
+        return fail(sq, DOCK_ST_LOC_QP_OP);
     if (__builtin_expect(must_wait(sq), 0))
         return wait(sq, DOCK_STALL_FINISH);
     if (__builtin_expect(is_local(x), 0)) {
