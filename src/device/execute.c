@@ -227,6 +227,16 @@ static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
     return fail(sq, DOCK_ST_FLUSH);
 }
 
+// A draining queue starts nothing, and is drained when what it had started is done.
+static enum dock_step drain(struct dock_sq *sq, struct dock_stay *stay)
+{
+    enum dock_step on = sq->mid ? perform(sq, stay) : DOCK_STEP_IDLE;
+
+    if (on == DOCK_STEP_ON && !sq->mid && dock_peek32(&sq->rec->state) == DOCK_SQD)
+        dock_qp_drained(sq->qp);
+    return on;
+}
+
 enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay)
 {
     uint32_t state = dock_peek32(&sq->rec->state); // our own queue: changed under the token we hold
@@ -238,7 +248,5 @@ enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay)
         return sq->mid ? perform(sq, stay) : begin(sq, stay);
     if (state == DOCK_ERR || state == DOCK_SQE)
         return flush(sq, stay->pi);
-    if (state == DOCK_SQD && sq->mid)
-        return perform(sq, stay);
-    return DOCK_STEP_IDLE;
+    return state == DOCK_SQD ? drain(sq, stay) : DOCK_STEP_IDLE;
 }

@@ -294,6 +294,9 @@ void dock_repair(struct dock_dev *dev, dock_who dead);
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except); // dev->lock is not held
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except);
 
+// ---- modify.c: nothing that was started is unfinished (SQD, the token is held)
+void dock_qp_drained(struct dock_qp *qp);
+
 // ---- fail.c: error states
 // The queue is in error from now on (its token is held). Receives are flushed by the engine.
 void dock_qp_fail(struct dock_qp *qp, uint32_t cause);

@@ -84,7 +84,7 @@ static void forget_requests(struct dock_qp *qp)
     qp->comm_told = false;
 }
 
-static void drained(struct dock_qp *qp)
+void dock_qp_drained(struct dock_qp *qp)
 {
     struct dock_event e = {.kind = DOCK_EVENT_SQ_DRAINED, .user = qp->attr.user, .object = qp};
 
@@ -101,8 +101,8 @@ static void enter(struct dock_qp *qp, enum dock_state to)
     dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, to);
     if (to == DOCK_RESET)
         forget_requests(qp);
-    if (to == DOCK_SQD)
-        drained(qp);
+    if (to == DOCK_SQD && !qp->sq.mid)
+        dock_qp_drained(qp);
     dock_debug("queue %u: %s", qp->number, dock_state_name(to));
 }
 
