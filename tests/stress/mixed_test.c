@@ -19,13 +19,13 @@
 #include "base/seed.h"
 #include "device/internal.h"
 #include "lib/duo.h"
+#include "lib/fork.h"
 #include "stress/mixed.h"
 
-#ifdef DOCK_LONG
-#define SECONDS 300
-#else
-#define SECONDS 20
-#endif
+static unsigned seconds(void)
+{
+    return test_long() ? 300 : 20;
+}
 
 static struct board *board;
 
@@ -81,7 +81,7 @@ static void complain(const struct worker *w)
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    uint64_t until = dock_now_ns() + SECONDS * 1000000000ull, moved = dock_now_ns();
+    uint64_t until = dock_now_ns() + seconds() * 1000000000ull, moved = dock_now_ns();
 
     for (unsigned left = PROCESSES; left;) {
         uint64_t now = dock_now_ns();
@@ -146,7 +146,7 @@ int main(void)
 
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     board->seed = dock_seed();
-    printf("seed %#llx, %u processes x %u threads, %u s\n", (unsigned long long)board->seed, PROCESSES, THREADS, SECONDS);
+    printf("seed %#llx, %u processes x %u threads, %u s\n", (unsigned long long)board->seed, PROCESSES, THREADS, seconds());
     fflush(NULL);
     for (unsigned i = 0; i < PROCESSES; i++) {
         pid[i] = fork();

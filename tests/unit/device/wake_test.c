@@ -22,12 +22,12 @@
 #include "base/seed.h"
 #include "device/internal.h"
 #include "lib/duo.h"
+#include "lib/fork.h"
 
-#ifdef DOCK_LONG
-#define TIMES 20u
-#else
-#define TIMES 1u
-#endif
+static uint32_t times(uint32_t n)
+{
+    return test_long() ? 20 * n : n;
+}
 
 // ---- the litmus: each thread stores its word, passes its fence, loads the other's
 
@@ -100,15 +100,15 @@ static void litmus(uint32_t rounds, void (*one)(void), void (*other)(void))
 static void two_full_fences_never_both_miss(void **state)
 {
     (void)state;
-    litmus(1000 * TIMES, full, full); // batches: 10^6 rounds
+    litmus(times(1000), full, full); // batches: 10^6 rounds
 }
 
 static void a_light_and_a_heavy_fence_never_both_miss(void **state)
 {
     (void)state;
     dock_fence_init();
-    litmus(20 * TIMES, light, dock_fence_heavy);
-    litmus(20 * TIMES, dock_fence_heavy, light);
+    litmus(times(20), light, dock_fence_heavy);
+    litmus(times(20), dock_fence_heavy, light);
 }
 
 // ---- doorbells
@@ -184,13 +184,13 @@ static void doorbells(bool help, unsigned threads, uint32_t each)
 static void no_doorbell_is_lost_among_posters_without_an_engine(void **state)
 {
     (void)state;
-    doorbells(false, 4, 20000 * TIMES / slow_down());
+    doorbells(false, 4, times(20000) / slow_down());
 }
 
 static void no_doorbell_is_lost_among_posters_and_an_engine(void **state)
 {
     (void)state;
-    doorbells(true, 3, 20000 * TIMES / slow_down());
+    doorbells(true, 3, times(20000) / slow_down());
 }
 
 // Posts exactly as the engine falls asleep: what it has to finish is finished long before its deep sleep would end.
@@ -207,7 +207,7 @@ static void the_engine_is_woken_whenever_work_is_left_to_it(void **state)
     end_open(&a, dev, &o);
     end_open(&b, dev, &o);
     pair_connect(&a, &b);
-    for (unsigned i = 0; i < 200 * TIMES; i++) {
+    for (unsigned i = 0; i < times(200); i++) {
         struct dock_sge sge;
         struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &a, &sge, 0, 300000, b.mr, (uintptr_t)b.mem);
         struct timespec nap = {.tv_nsec = 9800000 + (long)(dock_rand(&r) % 600000)}; // it ticks for 10 ms
@@ -346,13 +346,13 @@ static void wake_ups(bool other_device, uint32_t rounds)
 static void no_wake_up_is_lost_of_a_sender(void **state)
 {
     (void)state;
-    wake_ups(false, 100000 * TIMES / slow_down() / slow_down());
+    wake_ups(false, times(100000) / slow_down() / slow_down());
 }
 
 static void no_wake_up_is_lost_of_a_receiver_in_another_device(void **state)
 {
     (void)state;
-    wake_ups(true, 20000 * TIMES / slow_down() / slow_down());
+    wake_ups(true, times(20000) / slow_down() / slow_down());
 }
 
 // What was asked for x what comes: is there an event?
