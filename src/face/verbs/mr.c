@@ -89,7 +89,7 @@ int vb_access(unsigned int flags, const char *call, uint32_t *out)
 static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t va,
                                   unsigned int flags, const char *call)
 {
-    uint32_t access;
+    uint32_t access = 0;
     struct vb_mr *mr;
     int err;
 
