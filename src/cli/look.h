@@ -22,7 +22,7 @@ struct look_queue {
     uint32_t peer_id;
     dock_who peer_who;
     uint32_t depth; // of the send queue, in WRs
-    uint64_t posted, rings, executed, bytes_out, cqes, rnr;
+    uint64_t posted, rings, executed, bytes_out, cqes, rnr, by_poster, by_poller, by_engine;
     uint64_t messages_in, bytes_in;
     bool damaged; // its checksum does not fit
 };

@@ -39,6 +39,9 @@ static void put_queue(FILE *to, const struct look_queue *q)
     put_number(to, "completions", q->cqes);
     put_number(to, "bytes_out", q->bytes_out);
     put_number(to, "rnr", q->rnr);
+    put_number(to, "by_poster", q->by_poster);
+    put_number(to, "by_poller", q->by_poller);
+    put_number(to, "by_engine", q->by_engine);
     put_number(to, "messages_in", q->messages_in);
     put_number(to, "bytes_in", q->bytes_in);
     fprintf(to, ", \"damaged\": %s}", q->damaged ? "true" : "false");

@@ -85,16 +85,12 @@ static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
     return why;
 }
 
-static void __attribute__((noinline))
-leave_to_others(struct dock_sq *sq, enum dock_stall why, enum dock_runner by)
+static void __attribute__((noinline)) leave_to_others(struct dock_sq *sq, enum dock_stall why)
 {
     struct dock_dev *dev = sq->qp->dev;
 
-    if (why == DOCK_STALL_BUDGET) {
+    if (why == DOCK_STALL_BUDGET)
         dock_ready_push(dev, sq);
-        if (sq->mid && by == DOCK_BY_POSTER) // one transfer longer than a budget: whoever waits for it may be
-            dock_up_bell(dock_peer_self(dev)); // looking at memory and not at a CQ, and a tick is 200 us
-    }
     if (why == DOCK_STALL_RNR || why == DOCK_STALL_NOBODY)
         dock_waiting_push(dev, sq);
 }
@@ -107,12 +103,12 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
     for (;;) {
         enum dock_stall why = execute(sq, by);
         if (__builtin_expect(why != DOCK_STALL_NONE, 0))
-            leave_to_others(sq, why, by); // before the token goes: the list's user must be able to take it
+            leave_to_others(sq, why); // before the token goes: the list's user must be able to take it
         if (__builtin_expect(let_go(sq), 1))
             return;
         if (why == DOCK_STALL_BUDGET && by == DOCK_BY_POSTER) { // a posting call ends, whoever kicks:
             do // the kicker took the queue off the ready list
-                leave_to_others(sq, why, by);
+                leave_to_others(sq, why);
             while (!let_go(sq));
             return;
         }
