@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a device asks of the C library, as functions of this program that can be made to fail: the n-th call, whichever
-// thread makes it. Included by one program, whose own functions these become. Not under ThreadSanitizer, which needs
-// them for itself.
+// thread makes it. Included by one program, whose own functions these become. Not under sanitizers, which need them for
+// themselves.
 #ifndef TESTS_FAULT_NTH_CALLS_H
 #define TESTS_FAULT_NTH_CALLS_H
 
@@ -49,7 +49,6 @@ static __attribute__((constructor)) void find_real(void)
 
 #define SYS(...) real_syscall(__VA_ARGS__)
 
-#ifndef DOCK_SANITIZED
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_memalign(size_t, size_t);
@@ -81,7 +80,6 @@ void free(void *p)
     live_blocks -= p != NULL;
     __libc_free(p);
 }
-#endif
 
 long syscall(long n, ...)
 {
