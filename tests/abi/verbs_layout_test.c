@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The structures that header inlines read without asking any function: their sizes and the places that matter, as
-// Debian 12's programs were compiled with them. A newer header that moves one of these breaks those programs.
+// The structures that header inlines read without asking any function: their sizes and the places that
+// matter, as Debian 12's programs were compiled with them. A newer header that moves one of these breaks
+// those programs.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,6 +68,9 @@ static void an_extended_queue_begins_like_a_plain_one(void **state)
 
 int main(void)
 {
+#ifndef __x86_64__
+    return 77; // the numbers are those of x86-64: a mutex has another size elsewhere
+#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(structures_have_the_places_that_programs_were_compiled_with),
         cmocka_unit_test(an_extended_queue_begins_like_a_plain_one),
