@@ -74,6 +74,23 @@ static bool watch_raw(struct dock_dev *dev)
     return moved;
 }
 
+// Ready queues are their pollers' as long as these take any: an engine that mixes in takes the token away from a
+// thread that has a processor, and may then not get one itself. Since the last look nobody came: they are ours.
+static bool run_left_behind(struct dock_dev *dev)
+{
+    uint32_t taken = dock_peek32(&dev->taken_by_pollers);
+    bool any = false;
+
+    if (taken != dev->taken_seen) {
+        dev->taken_seen = taken;
+        return false;
+    }
+    for (unsigned i = 0; i < 8 && dock_ready_run(dev, DOCK_BY_ENGINE); i++)
+        any = true;
+    return any;
+}
+
+// true: there was work, and there may be more.
 static bool turn(struct dock_dev *dev)
 {
     bool any = false;
@@ -82,8 +99,7 @@ static bool turn(struct dock_dev *dev)
         dock_attend(dev);
         any = true;
     }
-    for (unsigned i = 0; i < 8 && dock_ready_run(dev, DOCK_BY_ENGINE); i++)
-        any = true;
+    any |= run_left_behind(dev);
     any |= dock_waiting_run(dev);
     if (watch_raw(dev)) {
         dev->raw_hot_until_ns = dock_now_ns() + RAW_HOT_NS;
@@ -140,13 +156,13 @@ void dock_engine_step(struct dock_dev *dev)
 
 static bool work_waits(struct dock_dev *dev)
 {
-    return dock_peek32(&dev->port->attention) || dock_peek64(&dev->ready_head) || dock_peek32(&dev->stop);
+    return dock_peek32(&dev->port->attention) || dock_peek32(&dev->stop);
 }
 
 // Work that a tick would find in time, but not a deep sleeper: who made it while we were awake has not rung.
 static bool tick_waits(struct dock_dev *dev)
 {
-    return dock_peek32(&dev->raw_queues) || dock_waiting_any(dev);
+    return dock_peek64(&dev->ready_head) || dock_peek32(&dev->raw_queues) || dock_waiting_any(dev);
 }
 
 // How long the engine may sleep, given when it last had work.
@@ -154,7 +170,7 @@ static uint64_t patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
 {
     if (dock_peek32(&dev->raw_queues))
         return now < dev->raw_hot_until_ns ? 0 : RAW_IDLE_NS;
-    return now - last_work < LINGER_NS ? TICK_NS : DEEP_NS;
+    return now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) ? TICK_NS : DEEP_NS;
 }
 
 static void sleep_once(struct dock_dev *dev, uint64_t ns)
@@ -184,7 +200,9 @@ static void *engine(void *arg)
             look_after_ourselves(dev);
             last_look = now;
         }
-        sleep_once(dev, dock_peek64(&dev->ready_head) ? 0 : patience(dev, now, last_work));
+        bool draining =
+            any && dock_peek64(&dev->ready_head) && dock_peek32(&dev->taken_by_pollers) == dev->taken_seen;
+        sleep_once(dev, draining ? 0 : patience(dev, now, last_work));
     }
     return NULL;
 }

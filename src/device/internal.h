@@ -163,6 +163,7 @@ struct dock_dev {
 
     _Alignas(64) dock_a32 list_lock; // of the ready and the waiting list
     struct dock_sq *ready_tail, *waiting;
+    dock_a32 taken_by_pollers; // ready queues that pollers took, a count
 
     struct dock_config cfg;
     struct dock_limits limits;
@@ -199,6 +200,7 @@ struct dock_dev {
     dock_a32 stop;
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
     uint64_t raw_hot_until_ns;
+    uint32_t taken_seen; // taken_by_pollers as the engine last saw it
     dock_a32 raw_queues;
 };
 

@@ -84,7 +84,7 @@ static void run_pinned(struct dock_sq *sq, enum dock_runner by)
     atomic_fetch_sub_explicit(&sq->qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
 }
 
-static struct dock_sq *pop_pinned(struct dock_dev *dev)
+static struct dock_sq *pop_pinned(struct dock_dev *dev, enum dock_runner by)
 {
     struct dock_sq *sq;
 
@@ -96,6 +96,8 @@ static struct dock_sq *pop_pinned(struct dock_dev *dev)
         atomic_fetch_add_explicit(&sq->qp->pins, 1, memory_order_relaxed); // ordered by the list lock
         dock_set64(&dev->ready_head, (uintptr_t)sq->next);
         dock_set32(&sq->listed, ON_NONE);
+        if (by == DOCK_BY_POLLER)
+            dock_set32(&dev->taken_by_pollers, dock_peek32(&dev->taken_by_pollers) + 1); // under the lock
     }
     unlock(dev);
     return sq;
@@ -103,7 +105,7 @@ static struct dock_sq *pop_pinned(struct dock_dev *dev)
 
 bool dock_ready_run(struct dock_dev *dev, enum dock_runner by)
 {
-    struct dock_sq *sq = pop_pinned(dev);
+    struct dock_sq *sq = pop_pinned(dev, by);
 
     if (sq)
         run_pinned(sq, by);

@@ -121,7 +121,8 @@ static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
     s->peer.view = &s->view;
     s->peer.bell_fd = gift.bell_fd;
     s->peer.pidfd = gift.pidfd;
-    s->peer.pid = gift.seen_pid; // 0 in a pid namespace that does not see it: plain memory is then out of reach
+    s->peer.pid =
+        gift.seen_pid; // 0 in a pid namespace that does not see it: plain memory is then out of reach
     s->reach = HERE;
     if (port_stands(s)) {
         watch_life(dev, s);

@@ -59,7 +59,8 @@ int dock_mw_destroy(struct dock_mr *mw)
     return 0;
 }
 
-// A window that a peer's message took back shows it only in its entry: whoever asks whether a region is free looks.
+// A window that a peer's message took back shows it only in its entry: whoever asks whether a region is
+// free looks.
 void dock_windows_settle(struct dock_dev *dev, const struct dock_mr *region)
 {
     for (uint32_t tid = 1; tid <= dock_peek32(&dev->tid_high); tid++) {
@@ -86,7 +87,8 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
         return true; // length 0: unbind
     if (!mr || mr->kind != DOCK_SEG_MR || mr->pd != mw->pd)
         return false;
-    if (dock_peek32(&mr->dev->lkeys[mr->tid].key) != x->notify_token) // cleared under the lock when the region goes
+    if (dock_peek32(&mr->dev->lkeys[mr->tid].key) !=
+        x->notify_token) // cleared under the lock when the region goes
         return false;
     if (!(mr->access & DOCK_ACCESS_MW_BIND))
         return false;
@@ -96,7 +98,8 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
     return x->raddr >= mr->va && x->operand <= mr->len && x->raddr - mr->va <= mr->len - x->operand;
 }
 
-static void attach(const struct dock_sq *sq, struct dock_mr *mw, struct dock_mr *mr, const struct dock_xfer *x)
+static void attach(const struct dock_sq *sq, struct dock_mr *mw, struct dock_mr *mr,
+                   const struct dock_xfer *x)
 {
     mw->region = mr;
     atomic_fetch_add_explicit(&mr->windows, 1, memory_order_relaxed);
@@ -110,7 +113,8 @@ static void attach(const struct dock_sq *sq, struct dock_mr *mw, struct dock_mr 
 }
 
 // The window and its region to be, when what is asked for may be. dev->lock is held.
-static struct dock_mr *window_to_bind(const struct dock_sq *sq, const struct dock_xfer *x, struct dock_mr **region)
+static struct dock_mr *window_to_bind(const struct dock_sq *sq, const struct dock_xfer *x,
+                                      struct dock_mr **region)
 {
     struct dock_dev *dev = sq->qp->dev;
     struct dock_mr *mw = by_key(dev, x->remote << 8);
