@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Bits of a living peer's arena are flipped, one at a time, in every field of its port, its segment entry, its queue
-// record, its completion and receive queues and its rings, while both sides send. Nobody crashes or hangs, no byte
-// outside of what is registered changes, and what succeeds one-sidedly has moved the right bytes. One flip:
-// DRYDOCK_SEED=... bitflip_test INDEX
+// Bits of a living peer's arena are flipped, one at a time, in every field of its port, its segment entry,
+// its queue record, its completion and receive queues and its rings, while both sides send. Nobody crashes or
+// hangs, no byte outside of what is registered changes, and what succeeds one-sidedly has moved the right
+// bytes. One flip: DRYDOCK_SEED=... bitflip_test INDEX
 // timeout: 240
 // long-timeout: 1800
 #include <signal.h>
@@ -32,7 +32,7 @@ struct board {
     dock_a32 asked, done; // {number of the command:24, command:8}; done by the peer
     dock_a32 index;       // of the flip
     struct desc desc[2];
-    dock_a32 failed;      // flips that somebody noticed by a status
+    dock_a32 failed; // flips that somebody noticed by a status
     char field[64], words[256];
     uint64_t seed;
     uint32_t first, flips;
@@ -73,7 +73,8 @@ static void open_end(struct side *s, struct desc *d)
     if (dock_mem_alloc(s->dev, size, (void **)&s->memory))
         wrong("a side", "dock_mem_alloc");
     memset(s->memory, 0x5a, size);
-    if (dock_mr_register(s->dev, s->end.pd, (uintptr_t)s->memory + GUARD, REGION, (uintptr_t)s->memory + GUARD,
+    if (dock_mr_register(s->dev, s->end.pd, (uintptr_t)s->memory + GUARD, REGION,
+                         (uintptr_t)s->memory + GUARD,
                          DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |
                              DOCK_ACCESS_REMOTE_ATOMIC,
                          &s->mr))
@@ -102,8 +103,14 @@ static void close_end(struct side *s, const char *who)
 
 static void connect_to(struct side *s, const struct desc *peer)
 {
-    struct dock_qp_mod m = {.timeout = 8, .retry = 1, .rnr_retry = 2, .rnr_timer = 1, .rd_atomic = 4, .dest_rd_atomic = 4,
-                            .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC};
+    struct dock_qp_mod m = {.timeout = 8,
+                            .retry = 1,
+                            .rnr_retry = 2,
+                            .rnr_timer = 1,
+                            .rd_atomic = 4,
+                            .dest_rd_atomic = 4,
+                            .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |
+                                      DOCK_ACCESS_REMOTE_ATOMIC};
 
     end_connect(&s->end, peer->qp, &m);
 }
@@ -119,11 +126,18 @@ static void post_receives(struct side *s)
 }
 
 // Post, as far as the queue takes it; completions are counted by wait_sends.
-static unsigned post(struct side *s, const struct desc *peer, uint8_t op, uint32_t here, uint32_t there, uint32_t len)
+static unsigned post(struct side *s, const struct desc *peer, uint8_t op, uint32_t here, uint32_t there,
+                     uint32_t len)
 {
     struct dock_sge sge = {(uintptr_t)s->memory + GUARD + here, len, s->mr->lkey};
-    struct dock_wr wr = {.op = op, .nsge = 1, .sge = &sge, .flags = DOCK_F_COMPLETE, .rkey = peer->rkey,
-                         .raddr = peer->addr + there, .operand = 1, .id = op};
+    struct dock_wr wr = {.op = op,
+                         .nsge = 1,
+                         .sge = &sge,
+                         .flags = DOCK_F_COMPLETE,
+                         .rkey = peer->rkey,
+                         .raddr = peer->addr + there,
+                         .operand = 1,
+                         .id = op};
 
     return end_post(&s->end, &wr) == 0;
 }
@@ -242,7 +256,10 @@ struct field {
     uint32_t bytes;
 };
 
-#define FIELD(base, type, member) {#type "." #member, (base) + offsetof(struct type, member), sizeof(((struct type *)0)->member)}
+#define FIELD(base, type, member)                                                                            \
+    {                                                                                                        \
+#type "." #member, (base) + offsetof(struct type, member), sizeof(((struct type *)0)->member)        \
+    }
 
 // One of all the fields that the peer shows us.
 static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
@@ -251,29 +268,69 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
     char *base = (char *)p;
     uint64_t q = (uint64_t)((char *)c->queue - base), cq = c->queue->cq, rq = c->queue->rq, sq = c->queue->sq;
     const struct field all[] = {
-        FIELD(0, dock_port, magic), FIELD(0, dock_port, version), FIELD(0, dock_port, who), FIELD(0, dock_port, pid),
-        FIELD(0, dock_port, nsegments), FIELD(0, dock_port, segments), FIELD(0, dock_port, hazards),
-        FIELD(0, dock_port, asleep), FIELD(0, dock_port, attention), FIELD(0, dock_port, nqueues), FIELD(0, dock_port, ncqs),
-        FIELD(0, dock_port, hazard_high), FIELD(0, dock_port, atomic_lock),
+        FIELD(0, dock_port, magic),
+        FIELD(0, dock_port, version),
+        FIELD(0, dock_port, who),
+        FIELD(0, dock_port, pid),
+        FIELD(0, dock_port, nsegments),
+        FIELD(0, dock_port, segments),
+        FIELD(0, dock_port, hazards),
+        FIELD(0, dock_port, asleep),
+        FIELD(0, dock_port, attention),
+        FIELD(0, dock_port, nqueues),
+        FIELD(0, dock_port, ncqs),
+        FIELD(0, dock_port, hazard_high),
+        FIELD(0, dock_port, atomic_lock),
         {"dock_port.block", offsetof(struct dock_port, block) + (c->dest_qp >> 8) * 8ull, 8},
         {"dock_hazard", (uint64_t)((char *)c->hazard - base), 16},
         {"dock_segrec", p->segments + tid * 64ull, 64},
         {"dock_segrec", p->segments + tid * 64ull, 64},
-        FIELD(q, dock_qrec, state), FIELD(q, dock_qrec, serial), FIELD(q, dock_qrec, kind_service), FIELD(q, dock_qrec, id),
-        FIELD(q, dock_qrec, peer_id), FIELD(q, dock_qrec, peer_who), FIELD(q, dock_qrec, pd), FIELD(q, dock_qrec, access),
-        FIELD(q, dock_qrec, rq), FIELD(q, dock_qrec, cq), FIELD(q, dock_qrec, qkey), FIELD(q, dock_qrec, rnr_timer),
-        FIELD(q, dock_qrec, rd_atomic), FIELD(q, dock_qrec, sum), FIELD(q, dock_qrec, attention),
-        FIELD(q, dock_qrec, first_cause), FIELD(q, dock_qrec, doorbell), FIELD(q, dock_qrec, sq_blocks),
-        FIELD(q, dock_qrec, sq_depth), FIELD(q, dock_qrec, sq), FIELD(q, dock_qrec, executed),
-        FIELD(cq, dock_cqrec, ring), FIELD(cq, dock_cqrec, size), FIELD(cq, dock_cqrec, depth), FIELD(cq, dock_cqrec, id),
-        FIELD(cq, dock_cqrec, sum), FIELD(cq, dock_cqrec, tail), FIELD(cq, dock_cqrec, ci_seen),
-        FIELD(cq, dock_cqrec, overrun), FIELD(cq, dock_cqrec, ci), FIELD(cq, dock_cqrec, armed),
+        FIELD(q, dock_qrec, state),
+        FIELD(q, dock_qrec, serial),
+        FIELD(q, dock_qrec, kind_service),
+        FIELD(q, dock_qrec, id),
+        FIELD(q, dock_qrec, peer_id),
+        FIELD(q, dock_qrec, peer_who),
+        FIELD(q, dock_qrec, pd),
+        FIELD(q, dock_qrec, access),
+        FIELD(q, dock_qrec, rq),
+        FIELD(q, dock_qrec, cq),
+        FIELD(q, dock_qrec, qkey),
+        FIELD(q, dock_qrec, rnr_timer),
+        FIELD(q, dock_qrec, rd_atomic),
+        FIELD(q, dock_qrec, sum),
+        FIELD(q, dock_qrec, attention),
+        FIELD(q, dock_qrec, first_cause),
+        FIELD(q, dock_qrec, doorbell),
+        FIELD(q, dock_qrec, sq_blocks),
+        FIELD(q, dock_qrec, sq_depth),
+        FIELD(q, dock_qrec, sq),
+        FIELD(q, dock_qrec, executed),
+        FIELD(cq, dock_cqrec, ring),
+        FIELD(cq, dock_cqrec, size),
+        FIELD(cq, dock_cqrec, depth),
+        FIELD(cq, dock_cqrec, id),
+        FIELD(cq, dock_cqrec, sum),
+        FIELD(cq, dock_cqrec, tail),
+        FIELD(cq, dock_cqrec, ci_seen),
+        FIELD(cq, dock_cqrec, overrun),
+        FIELD(cq, dock_cqrec, ci),
+        FIELD(cq, dock_cqrec, armed),
         FIELD(cq, dock_cqrec, attention),
         {"completion ring", cq + sizeof(struct dock_cqrec), 16 * 64},
         {"completion ring", cq + sizeof(struct dock_cqrec), 16 * 64},
-        FIELD(rq, dock_rqrec, sges), FIELD(rq, dock_rqrec, index), FIELD(rq, dock_rqrec, claims), FIELD(rq, dock_rqrec, size),
-        FIELD(rq, dock_rqrec, stride), FIELD(rq, dock_rqrec, id), FIELD(rq, dock_rqrec, pd), FIELD(rq, dock_rqrec, sum),
-        FIELD(rq, dock_rqrec, pi), FIELD(rq, dock_rqrec, posted), FIELD(rq, dock_rqrec, ci), FIELD(rq, dock_rqrec, limit),
+        FIELD(rq, dock_rqrec, sges),
+        FIELD(rq, dock_rqrec, index),
+        FIELD(rq, dock_rqrec, claims),
+        FIELD(rq, dock_rqrec, size),
+        FIELD(rq, dock_rqrec, stride),
+        FIELD(rq, dock_rqrec, id),
+        FIELD(rq, dock_rqrec, pd),
+        FIELD(rq, dock_rqrec, sum),
+        FIELD(rq, dock_rqrec, pi),
+        FIELD(rq, dock_rqrec, posted),
+        FIELD(rq, dock_rqrec, ci),
+        FIELD(rq, dock_rqrec, limit),
         {"receive ring", rq + sizeof(struct dock_rqrec), (uint32_t)dock_rqring_bytes(8, 4)},
         {"receive ring", rq + sizeof(struct dock_rqrec), (uint32_t)dock_rqring_bytes(8, 4)},
         {"send ring", sq, 16 * 64},
@@ -293,7 +350,8 @@ static void flip(struct side *s, uint32_t i, _Atomic uint8_t **byte, uint8_t *ma
     struct field f = choose(c, board->desc[1].rkey >> 8, r);
     *byte = dock_view_at(c->peer->view, f.at + b / 8 % f.bytes, 1);
     *mask = (uint8_t)(1u << (b & 7));
-    snprintf(board->field, sizeof board->field, "%s, byte %u, bit %u", f.name, (unsigned)(b / 8 % f.bytes), (unsigned)(b & 7));
+    snprintf(board->field, sizeof board->field, "%s, byte %u, bit %u", f.name, (unsigned)(b / 8 % f.bytes),
+             (unsigned)(b & 7));
     atomic_fetch_xor(*byte, *mask);
 }
 
@@ -320,7 +378,7 @@ static void one(struct side *s, uint32_t i)
     tell(TRAFFIC);
     atomic_fetch_add(&board->failed, !traffic(s, &board->desc[1], true, i + 1));
     await_peer();
-    // What is made anew for the next flip stays as it is while all is destroyed; the port is whole again after that.
+    // What is made anew for the next flip stays flipped while all is destroyed; the port is whole again after.
     bool stays = (char *)byte < (char *)(s->end.qp->conn.peer->port + 1);
     bool early = stays && dock_decide(board->seed, 4, i) & 1;
     if (early)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A process that has a peer's arena mapped dumps core, or locks its memory: it stays fast, the core stays small, and
-// the holes of the arenas are not filled; a later mlockall(MCL_CURRENT) fills what is mapped, a window of each at most.
+// A process that has a peer's arena mapped dumps core, or locks its memory: it stays fast, the core stays
+// small, and the holes of the arenas are not filled; a later mlockall(MCL_CURRENT) fills what is mapped, a
+// window of each at most.
 // timeout: 120
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +135,8 @@ static int doer(void *arg)
     board->ms = (double)(dock_now_ns() - begin) / 1e6;
     test_nap_us(2000);
     board->own_grown = (double)(blocks_of(dev) - (board->deed == LOCK_CURRENT ? own : 0)) * 512 / MIB;
-    board->peer_grown = (double)(dock_peek64(&board->peer_blocks) - (board->deed == LOCK_CURRENT ? theirs : 0)) * 512 / MIB;
+    board->peer_grown =
+        (double)(dock_peek64(&board->peer_blocks) - (board->deed == LOCK_CURRENT ? theirs : 0)) * 512 / MIB;
     write_to_peer(&e);
     munlockall();
     end_close(&e);
@@ -143,7 +145,8 @@ static int doer(void *arg)
 
 static int wrong(const char *what, double expected, double got)
 {
-    printf("FAILED %s: %s: expected at most %.1f, got %.1f\n  again: scripts/run-one build/dev/tests/fault/core_mlock_test\n",
+    printf("FAILED %s: %s: expected at most %.1f, got %.1f\n  again: scripts/run-one "
+           "build/dev/tests/fault/core_mlock_test\n",
            name[board->deed], what, expected, got);
     return 1;
 }
@@ -167,8 +170,8 @@ static int check(enum deed d, pid_t pid, int status)
     double core = d == DUMP ? core_mib(pid) : 0;
     int bad = 0;
 
-    printf("%s: %.1f ms, own arena %.1f MiB, the peer's %.1f MiB%s", name[d], board->ms, board->own_grown, board->peer_grown,
-           dock_peek32(&board->skipped) ? " (not allowed here)\n" : "");
+    printf("%s: %.1f ms, own arena %.1f MiB, the peer's %.1f MiB%s", name[d], board->ms, board->own_grown,
+           board->peer_grown, dock_peek32(&board->skipped) ? " (not allowed here)\n" : "");
     if (dock_peek32(&board->skipped))
         return 0;
     printf(d == DUMP ? ", core %.1f MiB\n" : "\n", core);
@@ -178,7 +181,8 @@ static int check(enum deed d, pid_t pid, int status)
         bad |= wrong("MiB of core", SMALL_MIB, core);
     if (board->ms > FAST_MS * test_slow())
         bad |= wrong("ms", FAST_MS * test_slow(), board->ms);
-    double most = d == LOCK_CURRENT ? WINDOW_MIB : SMALL_MIB; // what is mapped already is filled, a window at most
+    double most =
+        d == LOCK_CURRENT ? WINDOW_MIB : SMALL_MIB; // what is mapped already is filled, a window at most
     if (board->own_grown > most)
         bad |= wrong("MiB of our arena", most, board->own_grown);
     if (board->peer_grown > most)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Every moment that the device tells of, times the side that is struck, times the signal, times a target that polls or
-// sleeps, times a third process on the same shared receive queue. A moment that does not come on a side is told as not
-// reached and counts as nothing. One cell: moments_test MOMENT[@peer],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]
+// Every moment that the device tells of, times the side that is struck, times the signal, times a target that
+// polls or sleeps, times a third process on the same shared receive queue. A moment that does not come on a
+// side is told as not reached and counts as nothing. One cell: moments_test
+// MOMENT[@peer],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]
 // timeout: 420
 // long-timeout: 3600
 #include <stdio.h>
@@ -24,18 +25,22 @@ struct sums {
 
 static void name_of(const struct kill_cell *c, char *out, size_t size)
 {
-    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment], c->abroad ? "@peer" : "", kill_role_name[c->side], kill_how_name[c->how],
-             c->asleep ? "asleep" : "busy", c->third ? "third" : "alone", c->occurrence);
+    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment], c->abroad ? "@peer" : "",
+             kill_role_name[c->side], kill_how_name[c->how], c->asleep ? "asleep" : "busy",
+             c->third ? "third" : "alone", c->occurrence);
 }
 
 // Which of its occurrences: some moments are rare.
 static unsigned occurrence_of(const struct kill_cell *c)
 {
-    unsigned most = c->moment == DOCK_AT_CONNECT ? 1
+    unsigned most = c->moment == DOCK_AT_CONNECT                                       ? 1
                     : c->moment == DOCK_AT_REGISTER || c->moment == DOCK_AT_DEREGISTER ? 3
-                    : c->moment == DOCK_AT_STATE || c->side == KILL_TARGET ? 6 : 30;
+                    : c->moment == DOCK_AT_STATE || c->side == KILL_TARGET             ? 6
+                                                                                       : 30;
 
-    return 1 + (unsigned)(dock_decide(seed, (uint64_t)c->moment << 8 | c->side << 4 | c->how, c->asleep * 2u + c->third) % most);
+    return 1 + (unsigned)(dock_decide(seed, (uint64_t)c->moment << 8 | c->side << 4 | c->how,
+                                      c->asleep * 2u + c->third) %
+                          most);
 }
 
 static void run_cell(struct kill_cell *c, struct sums *sums)
@@ -55,22 +60,30 @@ static void run_cell(struct kill_cell *c, struct sums *sums)
     }
     if (v.good && v.noticed_ms > NOTICE_MS * test_slow()) {
         v.good = false;
-        snprintf(v.words, sizeof v.words, "noticed after %.0f ms, expected at most %.0f", v.noticed_ms, NOTICE_MS * test_slow());
+        snprintf(v.words, sizeof v.words, "noticed after %.0f ms, expected at most %.0f", v.noticed_ms,
+                 NOTICE_MS * test_slow());
     }
     if (!v.good) {
         sums->bad++;
-        printf("FAILED %s: %s\n  again: DRYDOCK_SEED=%#llx scripts/run-one build/dev/tests/fault/moments_test %s\n", name,
-               v.words, (unsigned long long)seed, name);
+        printf("FAILED %s: %s\n  again: DRYDOCK_SEED=%#llx scripts/run-one "
+               "build/dev/tests/fault/moments_test %s\n",
+               name, v.words, (unsigned long long)seed, name);
     }
 }
 
-// A moment that does not come in one cell of a row comes in none: the others of that moment and side are not run.
+// A moment that does not come in one cell of a row comes in none: the others of that moment and side are not
+// run.
 static void run_row(int moment, bool abroad, enum kill_role side, struct sums *sums)
 {
     unsigned missed = 0, n = 0;
 
     for (unsigned i = 0; i < KILL_HOWS * 4; i++) {
-        struct kill_cell c = {.moment = moment, .abroad = abroad, .side = side, .how = (enum kill_how)(i / 4), .asleep = i & 1, .third = i & 2};
+        struct kill_cell c = {.moment = moment,
+                              .abroad = abroad,
+                              .side = side,
+                              .how = (enum kill_how)(i / 4),
+                              .asleep = i & 1,
+                              .third = i & 2};
         unsigned before = sums->missed;
         c.occurrence = missed ? 1 : occurrence_of(&c);
         run_cell(&c, sums);
@@ -84,7 +97,8 @@ static void run_row(int moment, bool abroad, enum kill_role side, struct sums *s
         n++;
     }
     if (missed)
-        printf("not reached: %s%s on the %s, %u of %u cells\n", dock_moment_name[moment], abroad ? "@peer" : "", kill_role_name[side], missed, n);
+        printf("not reached: %s%s on the %s, %u of %u cells\n", dock_moment_name[moment],
+               abroad ? "@peer" : "", kill_role_name[side], missed, n);
 }
 
 // Completing is done in the own CQ and in the peer's: two rows.
@@ -142,8 +156,9 @@ int main(int argc, char **argv)
         for (int m = 0; m < DOCK_MOMENT_COUNT; m++)
             for (enum kill_role side = KILL_INITIATOR; side <= KILL_TARGET; side++)
                 run_moment(m, side, &sums);
-    printf("%u cells: %u as expected, %u not reached, %u failed; slowest to notice a death: %.1f ms of %.0f (%s); %.0f s\n",
-           sums.cells, sums.reached, sums.missed, sums.bad, sums.slowest_ms, NOTICE_MS * test_slow(), sums.slowest,
-           (double)(dock_now_ns() - begin) / 1e9);
+    printf("%u cells: %u as expected, %u not reached, %u failed; slowest to notice a death: %.1f ms of %.0f "
+           "(%s); %.0f s\n",
+           sums.cells, sums.reached, sums.missed, sums.bad, sums.slowest_ms, NOTICE_MS * test_slow(),
+           sums.slowest, (double)(dock_now_ns() - begin) / 1e9);
     return sums.bad != 0 || (argc < 2 && sums.reached == 0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a device asks of the C library, as functions of this program that can be made to fail: the n-th call, whichever
-// thread makes it. Included by one program, whose own functions these become. Not under sanitizers, which need them for
-// themselves.
+// What a device asks of the C library, as functions of this program that can be made to fail: the n-th call,
+// whichever thread makes it. Included by one program, whose own functions these become. Not under sanitizers,
+// which need them for themselves.
 #ifndef TESTS_FAULT_NTH_CALLS_H
 #define TESTS_FAULT_NTH_CALLS_H
 
@@ -90,7 +90,8 @@ long syscall(long n, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(args, long);
     va_end(args);
-    if ((n == SYS_pidfd_open && fails("pidfd_open", ENOSYS)) || (n == SYS_membarrier && fails("membarrier", ENOSYS)) ||
+    if ((n == SYS_pidfd_open && fails("pidfd_open", ENOSYS)) ||
+        (n == SYS_membarrier && fails("membarrier", ENOSYS)) ||
         (n == SYS_epoll_pwait2 && fails("epoll_pwait2", ENOSYS)))
         return -1;
     return SYS(n, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -223,14 +224,14 @@ int epoll_ctl(int ep, int op, int fd, struct epoll_event *e)
     return op != EPOLL_CTL_DEL && fails("epoll_ctl", ENOSPC) ? -1 : (int)SYS(SYS_epoll_ctl, ep, op, fd, e);
 }
 
-ssize_t process_vm_readv(pid_t pid, const struct iovec *l, unsigned long nl, const struct iovec *r, unsigned long nr,
-                         unsigned long flags)
+ssize_t process_vm_readv(pid_t pid, const struct iovec *l, unsigned long nl, const struct iovec *r,
+                         unsigned long nr, unsigned long flags)
 {
     return fails("process_vm_readv", ENOMEM) ? -1 : SYS(SYS_process_vm_readv, pid, l, nl, r, nr, flags);
 }
 
-ssize_t process_vm_writev(pid_t pid, const struct iovec *l, unsigned long nl, const struct iovec *r, unsigned long nr,
-                          unsigned long flags)
+ssize_t process_vm_writev(pid_t pid, const struct iovec *l, unsigned long nl, const struct iovec *r,
+                          unsigned long nr, unsigned long flags)
 {
     return fails("process_vm_writev", ENOMEM) ? -1 : SYS(SYS_process_vm_writev, pid, l, nl, r, nr, flags);
 }
@@ -242,7 +243,8 @@ int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*body)(void *),
     if (fails("pthread_create", EAGAIN))
         return EAGAIN;
     if (!real)
-        real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+        real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(
+            RTLD_NEXT, "pthread_create");
     return real(t, a, body, arg);
 }
 

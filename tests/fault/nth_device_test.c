@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The n-th allocation or system call of a device's whole life fails, for every n until nothing fails any more: two
-// devices are opened, every kind of object is made, bytes move between them, all is destroyed. Each failure is an error
-// code with a reason, or a status, or is done without; descriptors, mappings, heap blocks and files are as before.
-// One failure: nth_device_test N
+// The n-th allocation or system call of a device's whole life fails, for every n until nothing fails any
+// more: two devices are opened, every kind of object is made, bytes move between them, all is destroyed. Each
+// failure is an error code with a reason, or a status, or is done without; descriptors, mappings, heap blocks
+// and files are as before. One failure: nth_device_test N
 // timeout: 240
 #ifdef DOCK_SANITIZED
 int main(void)
@@ -40,7 +40,8 @@ struct life {
 
 #define BYTES 100000u
 #define RIGHTS                                                                                               \
-    (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC | DOCK_ACCESS_MW_BIND)
+    (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |                          \
+     DOCK_ACCESS_REMOTE_ATOMIC | DOCK_ACCESS_MW_BIND)
 
 static int up_dev(struct life *l)
 {
@@ -122,9 +123,16 @@ static int down_srq(struct life *l)
 static int up_qp(struct life *l)
 {
     struct side *s = l->now;
-    struct dock_qp_attr a = {.service = DOCK_RC, .pd = s->pd, .send_cq = s->scq, .recv_cq = s->rcq,
-                             .srq = s == &l->s[1] ? s->srq : NULL, .max_send_wr = 8, .max_recv_wr = 8,
-                             .max_send_sge = 2, .max_recv_sge = 2, .max_inline = 64};
+    struct dock_qp_attr a = {.service = DOCK_RC,
+                             .pd = s->pd,
+                             .send_cq = s->scq,
+                             .recv_cq = s->rcq,
+                             .srq = s == &l->s[1] ? s->srq : NULL,
+                             .max_send_wr = 8,
+                             .max_recv_wr = 8,
+                             .max_send_sge = 2,
+                             .max_recv_sge = 2,
+                             .max_inline = 64};
 
     return dock_qp_create(s->dev, &a, &s->qp);
 }
@@ -163,7 +171,8 @@ static int up_plain(struct life *l)
     struct side *s = l->now;
 
     s->plain = memory[s - l->s];
-    return dock_mr_register(s->dev, s->pd, (uintptr_t)s->plain, BYTES, (uintptr_t)s->plain, RIGHTS, &s->mr_plain);
+    return dock_mr_register(s->dev, s->pd, (uintptr_t)s->plain, BYTES, (uintptr_t)s->plain, RIGHTS,
+                            &s->mr_plain);
 }
 
 static int down_plain(struct life *l)
@@ -185,10 +194,16 @@ static int up_connect(struct life *l)
 {
     struct side *s = l->now;
     struct end e = {.qp = s->qp};
-    struct dock_qp_mod m = {.timeout = 10, .retry = 7, .rnr_retry = 7, .rnr_timer = 1, .rd_atomic = 16, .dest_rd_atomic = 16,
+    struct dock_qp_mod m = {.timeout = 10,
+                            .retry = 7,
+                            .rnr_retry = 7,
+                            .rnr_timer = 1,
+                            .rd_atomic = 16,
+                            .dest_rd_atomic = 16,
                             .access = RIGHTS & ~(DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_MW_BIND)};
 
-    end_connect(&e, dock_qp_number(l->s[s == l->s].qp), &m); // aborts on failure: it needs nothing that can fail
+    end_connect(&e, dock_qp_number(l->s[s == l->s].qp),
+                &m); // aborts on failure: it needs nothing that can fail
     return 0;
 }
 
@@ -199,7 +214,8 @@ static int down_connect(struct life *l)
 }
 
 // One request to its end, and if it is a SEND the receive as well.
-static int request(struct life *l, uint8_t op, char *here, struct dock_mr *local, char *there, struct dock_mr *remote)
+static int request(struct life *l, uint8_t op, char *here, struct dock_mr *local, char *there,
+                   struct dock_mr *remote)
 {
     struct side *a = &l->s[0], *b = &l->s[1];
     struct end e = {.qp = a->qp, .mem = here, .mr = local};
@@ -212,7 +228,8 @@ static int request(struct life *l, uint8_t op, char *here, struct dock_mr *local
         err = dock_recv_put(b->srq, 7, &to, 1);
         dock_recv_end(b->srq);
     }
-    struct dock_wr wr = wr_onesided(op, &e, &sge, 0, op == DOCK_OP_FADD ? 8 : BYTES, remote, (uintptr_t)there);
+    struct dock_wr wr =
+        wr_onesided(op, &e, &sge, 0, op == DOCK_OP_FADD ? 8 : BYTES, remote, (uintptr_t)there);
     memset(here, op + 1, BYTES);
     if (!err)
         err = end_post(&e, &wr);
@@ -382,14 +399,14 @@ int main(int argc, char **argv)
     struct wealth before = count();
     if (argc > 1)
         return one(atol(argv[1]), &before, &failed, &error);
-    // The engine threads' calls come when they come: the end is where nothing has failed several times in a row.
+    // The engine threads call when they do: the end is where nothing has failed several times in a row.
     while (clean < 5) {
         bad |= one(++n, &before, &failed, &error);
         errors += error;
         clean = failed ? 0 : clean + 1;
     }
-    printf("%ld calls failed in turn, %d of them ended in an error, the others were done without; %.0f s\n", n - 5, errors,
-           (double)(dock_now_ns() - begin) / 1e9);
+    printf("%ld calls failed in turn, %d of them ended in an error, the others were done without; %.0f s\n",
+           n - 5, errors, (double)(dock_now_ns() - begin) / 1e9);
     return bad || errors < 20;
 }
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One side of a connection under traffic of mixed opcodes is killed, or stopped and continued or killed, at a random
-// instant. One kill: DRYDOCK_SEED=... random_kill_test INDEX
+// One side of a connection under traffic of mixed opcodes is killed, or stopped and continued or killed, at a
+// random instant. One kill: DRYDOCK_SEED=... random_kill_test INDEX
 // timeout: 300
 // long-timeout: 1800
 #include <stdio.h>
@@ -20,7 +20,9 @@ static struct kill_cell cell_of(uint64_t seed, unsigned i)
     return (struct kill_cell){.moment = -1,
                               .after_us = (unsigned)(s % 4000),
                               .side = r & 1 ? KILL_INITIATOR : KILL_TARGET,
-                              .how = r >> 1 & 3 ? KILL_NOW : r & 8 ? KILL_STOP_CONT : KILL_STOP_KILL,
+                              .how = r >> 1 & 3 ? KILL_NOW
+                                     : r & 8    ? KILL_STOP_CONT
+                                                : KILL_STOP_KILL,
                               .asleep = r >> 4 & 1,
                               .third = r >> 5 & 1,
                               .plain = (r >> 6 & 3) == 0,
@@ -35,7 +37,8 @@ static bool run(struct kill_board *board, uint64_t seed, unsigned i, double *slo
     kill_run(board, &c, &v);
     if (v.good && v.noticed_ms > NOTICE_MS * test_slow()) {
         v.good = false;
-        snprintf(v.words, sizeof v.words, "noticed after %.0f ms, expected at most %.0f", v.noticed_ms, NOTICE_MS * test_slow());
+        snprintf(v.words, sizeof v.words, "noticed after %.0f ms, expected at most %.0f", v.noticed_ms,
+                 NOTICE_MS * test_slow());
     }
     if (v.noticed_ms > *slowest)
         *slowest = v.noticed_ms;
@@ -43,7 +46,8 @@ static bool run(struct kill_board *board, uint64_t seed, unsigned i, double *slo
         printf("FAILED kill %u (%s %s after %u us, target %s%s%s): %s\n"
                "  again: DRYDOCK_SEED=%#llx scripts/run-one build/dev/tests/fault/random_kill_test %u\n",
                i, kill_role_name[c.side], kill_how_name[c.how], c.after_us, c.asleep ? "asleep" : "busy",
-               c.third ? ", a third" : "", c.plain ? ", plain memory" : "", v.words, (unsigned long long)seed, i);
+               c.third ? ", a third" : "", c.plain ? ", plain memory" : "", v.words, (unsigned long long)seed,
+               i);
     return v.good;
 }
 

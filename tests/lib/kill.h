@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One cell of the kill tests: an initiator and a target under traffic of mixed opcodes, perhaps a third process that
-// sends to the same shared receive queue; one of the first two is killed or stopped at a moment of the device or at a
-// random instant. What the others must see is checked in their own processes, byte by byte where a status says
-// success; afterwards the dead one is started anew and the survivor goes on with it.
+// One cell of the kill tests: an initiator and a target under traffic of mixed opcodes, perhaps a third
+// process that sends to the same shared receive queue; one of the first two is killed or stopped at a moment
+// of the device or at a random instant. What the others must see is checked in their own processes, byte by
+// byte where a status says success; afterwards the dead one is started anew and the survivor goes on with it.
 #ifndef TESTS_LIB_KILL_H
 #define TESTS_LIB_KILL_H
 
@@ -35,9 +35,9 @@ enum kill_phase { KILL_STARTS, KILL_DESCRIBED, KILL_READY, KILL_DRAINED, KILL_DO
 
 // One process's place in one life of the connection (life 0 ends with the death, 1 is the one after it).
 struct kill_seat {
-    dock_a32 phase;  // enum kill_phase, publishes what is above it in time
-    dock_a32 groups; // of requests completed, or messages received
-    dock_a32 sent;   // messages whose completion said success
+    dock_a32 phase;       // enum kill_phase, publishes what is above it in time
+    dock_a32 groups;      // of requests completed, or messages received
+    dock_a32 sent;        // messages whose completion said success
     uint32_t qp[2], rkey; // the target has a queue for each sender
     uint64_t addr;
 };
@@ -48,11 +48,11 @@ struct kill_seat {
 struct kill_board {
     struct kill_cell cell;
     struct kill_seat seat[KILL_LIVES][KILL_ROLES];
-    dock_a32 dead;             // 1 + the role that is no more
+    dock_a32 dead; // 1 + the role that is no more
     dock_a32 stop_senders[KILL_LIVES];
     dock_a32 stop_third, stop_target;
     dock_a64 died_ns, noticed_ns; // noticed: the last survivor has its failure or has cleaned up
-    dock_a32 failures;         // completions with an error status that survivors have seen
+    dock_a32 failures;            // completions with an error status that survivors have seen
     char words[KILL_ROLES][240];
 };
 
@@ -77,12 +77,14 @@ int kill_initiator(void *part); // also the third
 int kill_target(void *part);
 
 // Say what is wrong on the board and end this process.
-void kill_wrong(const struct kill_part *p, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+void kill_wrong(const struct kill_part *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
 // Install the hook if this role is the victim; it strikes from kill_arm() on.
 void kill_prepare(const struct kill_part *p);
 void kill_arm(struct dock_dev *dev);
 // Wait until *word >= value. false: `role` is dead.
-bool kill_await(const struct kill_part *p, dock_a32 *word, uint32_t value, enum kill_role role, const char *what);
+bool kill_await(const struct kill_part *p, dock_a32 *word, uint32_t value, enum kill_role role,
+                const char *what);
 void kill_noticed(const struct kill_part *p);
 
 static inline bool kill_is_dead(const struct kill_part *p, enum kill_role role)
@@ -97,9 +99,9 @@ static inline struct kill_seat *kill_seat(const struct kill_part *p, unsigned li
 
 // ---- what is sent
 
-#define KILL_BUFFERS 16u           // receives of the target
+#define KILL_BUFFERS 16u // receives of the target
 #define KILL_RECV_BYTES (160u << 10)
-#define KILL_SLOTS 64u             // of the target, for WRITEs
+#define KILL_SLOTS 64u // of the target, for WRITEs
 #define KILL_SLOT_BYTES 2048u
 #define KILL_SLOTS_AT (KILL_BUFFERS * KILL_RECV_BYTES)
 #define KILL_COUNTERS_AT (KILL_SLOTS_AT + KILL_SLOTS * KILL_SLOT_BYTES)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The course of one cell, seen from outside: start the processes, strike, start the dead one anew, let all end.
+// The course of one cell, seen from outside: start the processes, strike, start the dead one anew, let all
+// end.
 #include "lib/kill.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The senders of a kill test. A group of the initiator is WRITE, READ of the same bytes, FADD, WRITE with immediate and
-// SEND; of the third process a SEND. Every WR is signaled, so the order of completions is known to the last one.
+// The senders of a kill test. A group of the initiator is WRITE, READ of the same bytes, FADD, WRITE with
+// immediate and SEND; of the third process a SEND. Every WR is signaled, so the order of completions is known
+// to the last one.
 #include <errno.h>
 
 #include "lib/kill.h"
@@ -51,30 +52,42 @@ static size_t place(uint32_t group, enum op op)
 {
     size_t base = group % WINDOW * (size_t)GROUP_BYTES;
 
-    return op == AT_SEND ? base : base + KILL_RECV_BYTES + (op == AT_READ ? 1 : op == AT_ADD ? 2 : 0) * KILL_SLOT_BYTES;
+    return op == AT_SEND ? base
+                         : base + KILL_RECV_BYTES +
+                               (op == AT_READ  ? 1
+                                : op == AT_ADD ? 2
+                                               : 0) *
+                                   KILL_SLOT_BYTES;
 }
 
 static void post(struct sender *s, uint32_t group, enum op op)
 {
-    static const uint8_t opcode[OPS] = {DOCK_OP_WRITE, DOCK_OP_READ, DOCK_OP_FADD, DOCK_OP_WRITE_IMM, DOCK_OP_SEND_IMM};
+    static const uint8_t opcode[OPS] = {DOCK_OP_WRITE, DOCK_OP_READ, DOCK_OP_FADD, DOCK_OP_WRITE_IMM,
+                                        DOCK_OP_SEND_IMM};
     struct dock_mr remote = {.rkey = s->peer->rkey};
-    uint32_t n = message_of(s, group, op), len = op == AT_ADD ? 8 : op == AT_WRITE_IMM ? TAIL_BYTES : WRITE_BYTES;
+    uint32_t n = message_of(s, group, op), len = op == AT_ADD         ? 8
+                                                 : op == AT_WRITE_IMM ? TAIL_BYTES
+                                                                      : WRITE_BYTES;
     uint64_t slot = s->peer->addr + KILL_SLOTS_AT + group % KILL_SLOTS * KILL_SLOT_BYTES;
-    uint64_t at = op == AT_ADD ? s->peer->addr + KILL_COUNTERS_AT + s->part.life * 8 : op == AT_WRITE_IMM ? slot + WRITE_BYTES : slot;
+    uint64_t at = op == AT_ADD         ? s->peer->addr + KILL_COUNTERS_AT + s->part.life * 8
+                  : op == AT_WRITE_IMM ? slot + WRITE_BYTES
+                                       : slot;
     char *here = s->end.mem + place(group, op);
     struct dock_sge sge;
 
     if (op == AT_SEND)
         len = kill_length(&s->part.board->cell, s->part.role, n);
     if (op == AT_WRITE || op == AT_WRITE_IMM || op == AT_SEND)
-        kill_fill(here, op == AT_WRITE_IMM ? WRITE_BYTES : len, s->part.role, s->part.life, op == AT_SEND ? n : group * 2);
+        kill_fill(here, op == AT_WRITE_IMM ? WRITE_BYTES : len, s->part.role, s->part.life,
+                  op == AT_SEND ? n : group * 2);
     struct dock_wr wr = wr_onesided(opcode[op], &s->end, &sge, place(group, op), len, &remote, at);
     wr.id = s->posted;
     wr.imm = n;
     wr.operand = 1;
     int err = end_post(&s->end, &wr);
     if (err)
-        kill_wrong(&s->part, "post of WR %llu gave %d (%s)", (unsigned long long)s->posted, err, dock_log_last());
+        kill_wrong(&s->part, "post of WR %llu gave %d (%s)", (unsigned long long)s->posted, err,
+                   dock_log_last());
     s->posted++;
 }
 
@@ -85,9 +98,11 @@ static void check_success(struct sender *s, uint64_t wr)
     const char *here = s->end.mem + place(group, op);
 
     if (op == AT_READ && !kill_matches(here, WRITE_BYTES, s->part.role, s->part.life, group * 2))
-        kill_wrong(&s->part, "READ %llu succeeded with other bytes than were written", (unsigned long long)wr);
+        kill_wrong(&s->part, "READ %llu succeeded with other bytes than were written",
+                   (unsigned long long)wr);
     if (op == AT_ADD && *(const uint64_t *)here != group)
-        kill_wrong(&s->part, "FADD of group %u fetched %llu", group, (unsigned long long)*(const uint64_t *)here);
+        kill_wrong(&s->part, "FADD of group %u fetched %llu", group,
+                   (unsigned long long)*(const uint64_t *)here);
     if (op == AT_SEND || op == AT_WRITE_IMM)
         dock_publish32(&s->mine->sent, dock_peek32(&s->mine->sent) + 1);
     if (wr % ops_per_group(s) == ops_per_group(s) - 1)
@@ -149,7 +164,8 @@ static void housekeep(struct sender *s)
     m.state = DOCK_RTS;
     err = dock_qp_modify(s->end.qp, &m);
     if (err && dock_qp_state(s->end.qp) != DOCK_ERR)
-        kill_wrong(&s->part, "SQD to RTS: %d in state %d (%s)", err, dock_qp_state(s->end.qp), dock_log_last());
+        kill_wrong(&s->part, "SQD to RTS: %d in state %d (%s)", err, dock_qp_state(s->end.qp),
+                   dock_log_last());
 }
 
 static void send_group(struct sender *s)
@@ -182,15 +198,21 @@ static void check_flushes(struct sender *s)
     test_nap_us(1000);
     struct dock_wc wc;
     if (end_poll(s->end.scq, &wc))
-        kill_wrong(&s->part, "a completion more than there were WRs: id %llu status %#x", (unsigned long long)wc.id,
-                   wc.status);
+        kill_wrong(&s->part, "a completion more than there were WRs: id %llu status %#x",
+                   (unsigned long long)wc.id, wc.status);
     kill_noticed(&s->part);
 }
 
 static void make_queue(struct sender *s)
 {
-    struct dock_qp_attr a = {.service = DOCK_RC, .pd = s->end.pd, .send_cq = s->end.scq, .recv_cq = s->end.rcq,
-                             .max_send_wr = 64, .max_recv_wr = 4, .max_send_sge = 2, .max_recv_sge = 1,
+    struct dock_qp_attr a = {.service = DOCK_RC,
+                             .pd = s->end.pd,
+                             .send_cq = s->end.scq,
+                             .recv_cq = s->end.rcq,
+                             .max_send_wr = 64,
+                             .max_recv_wr = 4,
+                             .max_send_sge = 2,
+                             .max_recv_sge = 1,
                              .max_inline = 64};
     int err = dock_qp_create(s->dev, &a, &s->end.qp);
 
@@ -235,7 +257,8 @@ static bool begin_life(struct sender *s)
 
 static bool stopping(const struct sender *s)
 {
-    return third(s) ? dock_acquire32(&s->part.board->stop_third) : dock_acquire32(&s->part.board->stop_senders[s->part.life]);
+    return third(s) ? dock_acquire32(&s->part.board->stop_third)
+                    : dock_acquire32(&s->part.board->stop_senders[s->part.life]);
 }
 
 // All is sent; the target may still die while it ends. Then the next request tells.

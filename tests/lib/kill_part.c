@@ -40,11 +40,12 @@ static void at_moment(enum dock_moment at, uint32_t object, uint64_t sequence)
     uint32_t left = dock_peek32(&strike.left);
 
     (void)sequence;
-    if ((int)at != strike.moment || left == 0 || (strike.abroad && object >> DOCK_BLOCK_SHIFT == strike.block))
+    if ((int)at != strike.moment || left == 0 ||
+        (strike.abroad && object >> DOCK_BLOCK_SHIFT == strike.block))
         return;
     while (left && !dock_claim32(&strike.left, &left, left - 1))
         ;
-    // To this very thread: it goes no further than here, whichever thread would have taken the signal otherwise.
+    // To this very thread: it goes no further than here, whichever thread would else have taken the signal.
     if (left == 1)
         syscall(SYS_tgkill, getpid(), (int)syscall(SYS_gettid), strike.signal);
 }
@@ -68,7 +69,8 @@ void kill_arm(struct dock_dev *dev)
     dock_publish32(&strike.left, strike.occurrence);
 }
 
-bool kill_await(const struct kill_part *p, dock_a32 *word, uint32_t value, enum kill_role role, const char *what)
+bool kill_await(const struct kill_part *p, dock_a32 *word, uint32_t value, enum kill_role role,
+                const char *what)
 {
     uint64_t until = dock_now_ns() + KILL_WAIT_MS * test_slow() * 1000000ull;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The target of a kill test: it receives, checks every byte, and keeps account of every receive that it posted.
+// The target of a kill test: it receives, checks every byte, and keeps account of every receive that it
+// posted.
 #include <errno.h>
 #include <poll.h>
 
@@ -20,7 +21,7 @@ struct target {
     struct end end;      // its qp is the initiator's
     struct dock_qp *qp2; // the third's
     struct dock_rq *srq;
-    bool busy[KILL_BUFFERS]; // posted and not yet completed
+    bool busy[KILL_BUFFERS];                // posted and not yet completed
     uint32_t messages[2], flushed, handled; // messages: from the initiator in this life, from the third
     bool armed;
 };
@@ -37,7 +38,8 @@ static struct dock_rq *rq_of(const struct target *t)
 
 static void post_receive(struct target *t, unsigned i)
 {
-    struct dock_sge sge = {.addr = (uintptr_t)t->end.mem + i * KILL_RECV_BYTES, .len = KILL_RECV_BYTES, .key = t->end.mr->lkey};
+    struct dock_sge sge = {
+        .addr = (uintptr_t)t->end.mem + i * KILL_RECV_BYTES, .len = KILL_RECV_BYTES, .key = t->end.mr->lkey};
     int err;
 
     dock_recv_begin(rq_of(t));
@@ -73,19 +75,23 @@ static void check_message(struct target *t, const struct dock_wc *wc)
     const char *slot = t->end.mem + KILL_SLOTS_AT + n / 2 % KILL_SLOTS * KILL_SLOT_BYTES;
 
     if (wc->imm != n)
-        kill_wrong(&t->part, "message %u of the %s comes, %u is next", (unsigned)wc->imm, kill_role_name[role], n);
+        kill_wrong(&t->part, "message %u of the %s comes, %u is next", (unsigned)wc->imm,
+                   kill_role_name[role], n);
     if (!from_third && n % 2 == 0) {
         if (wc->op != DOCK_ROP_WRITE_IMM || wc->bytes != TAIL_BYTES)
-            kill_wrong(&t->part, "message %u: operation %u of %u bytes, expected a WRITE with immediate", n, wc->op, wc->bytes);
-        if (!kill_matches(slot, WRITE_BYTES, role, life, n) || !kill_matches(slot + WRITE_BYTES, TAIL_BYTES, role, life, n))
+            kill_wrong(&t->part, "message %u: operation %u of %u bytes, expected a WRITE with immediate", n,
+                       wc->op, wc->bytes);
+        if (!kill_matches(slot, WRITE_BYTES, role, life, n) ||
+            !kill_matches(slot + WRITE_BYTES, TAIL_BYTES, role, life, n))
             kill_wrong(&t->part, "message %u: what was written before it is not there", n);
         return;
     }
     if (wc->op != DOCK_ROP_SEND_IMM || wc->bytes != len)
-        kill_wrong(&t->part, "message %u: operation %u of %u bytes, expected a SEND of %u", n, wc->op, wc->bytes, len);
+        kill_wrong(&t->part, "message %u: operation %u of %u bytes, expected a SEND of %u", n, wc->op,
+                   wc->bytes, len);
     if (!kill_matches(t->end.mem + wc->id * KILL_RECV_BYTES, len, role, life, n))
-        kill_wrong(&t->part, "message %u of the %s, %u bytes: received other bytes than were sent", n, kill_role_name[role],
-                   len);
+        kill_wrong(&t->part, "message %u of the %s, %u bytes: received other bytes than were sent", n,
+                   kill_role_name[role], len);
 }
 
 // A completion that was there: account for it, check it, post its receive anew.
@@ -99,8 +105,8 @@ static void handle(struct target *t, const struct dock_wc *wc, bool repost)
     else if (wc->status == DOCK_ST_FLUSH && wc->qp != t->qp2)
         t->flushed++;
     else
-        kill_wrong(&t->part, "a receive of the %s failed with status %#x", kill_role_name[wc->qp == t->qp2 ? KILL_THIRD : KILL_INITIATOR],
-                   wc->status);
+        kill_wrong(&t->part, "a receive of the %s failed with status %#x",
+                   kill_role_name[wc->qp == t->qp2 ? KILL_THIRD : KILL_INITIATOR], wc->status);
     t->handled++;
     if (repost)
         post_receive(t, (unsigned)wc->id);
@@ -188,8 +194,14 @@ static void housekeep(struct target *t)
 
 static void make_queue(struct target *t, struct dock_qp **qp)
 {
-    struct dock_qp_attr a = {.service = DOCK_RC, .pd = t->end.pd, .send_cq = t->end.scq, .recv_cq = t->end.rcq,
-                             .srq = t->srq, .max_send_wr = 4, .max_recv_wr = KILL_BUFFERS, .max_send_sge = 1,
+    struct dock_qp_attr a = {.service = DOCK_RC,
+                             .pd = t->end.pd,
+                             .send_cq = t->end.scq,
+                             .recv_cq = t->end.rcq,
+                             .srq = t->srq,
+                             .max_send_wr = 4,
+                             .max_recv_wr = KILL_BUFFERS,
+                             .max_send_sge = 1,
                              .max_recv_sge = 1};
     int err = dock_qp_create(t->dev, &a, qp);
 
@@ -234,7 +246,8 @@ static void recover_returned(struct target *t)
 static void leave_dead(struct target *t)
 {
     struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = DOCK_RESET};
-    unsigned way = (unsigned)(dock_decide(cell(t)->seed, 2, 0) % 3); // ERR and destroy, ERR and RESET, destroy
+    unsigned way =
+        (unsigned)(dock_decide(cell(t)->seed, 2, 0) % 3); // ERR and destroy, ERR and RESET, destroy
     int err;
 
     if (way < 2) {
@@ -344,8 +357,8 @@ static void close_srq(struct target *t)
     uint32_t posted = dock_peek32(&r->pi) - dock_word_value(dock_peek64(&r->ci));
 
     if (posted + t->srq->spares != KILL_BUFFERS)
-        kill_wrong(&t->part, "of %u receives of the shared queue %u are posted and %u free", KILL_BUFFERS, posted,
-                   t->srq->spares);
+        kill_wrong(&t->part, "of %u receives of the shared queue %u are posted and %u free", KILL_BUFFERS,
+                   posted, t->srq->spares);
     if (dock_srq_destroy(t->srq))
         kill_wrong(&t->part, "dock_srq_destroy (%s)", dock_log_last());
 }
