@@ -16,7 +16,8 @@
 #include "base/clock.h"
 #include "base/seed.h"
 
-const char *const place_name[PLACES] = {"self, arena", "self, plain", "two processes, arena", "two processes, plain"};
+const char *const place_name[PLACES] = {"self, arena", "self, plain", "two processes, arena",
+                                        "two processes, plain"};
 
 struct request {
     far_fn fn; // the far process is a fork: functions have the same address there
@@ -117,7 +118,8 @@ static void far_process(int sock, const struct duo_opts *o, const struct end_opt
     exit(err ? 1 : 0); // not _exit: LeakSanitizer looks here too
 }
 
-static void open_two(struct duo *d, const struct duo_opts *o, const struct end_opts *near, const struct end_opts *far)
+static void open_two(struct duo *d, const struct duo_opts *o, const struct end_opts *near,
+                     const struct end_opts *far)
 {
     struct intro mine, theirs;
     int pair[2];
@@ -146,7 +148,8 @@ static void open_two(struct duo *d, const struct duo_opts *o, const struct end_o
     transfer(d->sock, &theirs, sizeof theirs, false);
 }
 
-static void open_self(struct duo *d, const struct duo_opts *o, const struct end_opts *near, const struct end_opts *far)
+static void open_self(struct duo *d, const struct duo_opts *o, const struct end_opts *near,
+                      const struct end_opts *far)
 {
     struct intro i;
 
@@ -224,7 +227,8 @@ void side_recv(struct side *s, void *io)
 {
     struct io_recv *r = io;
     struct dock_rq *rq = dock_qp_rq(s->e.qp);
-    struct dock_sge sge = {.addr = (uintptr_t)s->e.mem + r->off, .len = r->len, .key = r->key ? r->key : s->e.mr->lkey};
+    struct dock_sge sge = {
+        .addr = (uintptr_t)s->e.mem + r->off, .len = r->len, .key = r->key ? r->key : s->e.mr->lkey};
 
     dock_recv_begin(rq);
     r->err = dock_recv_put(rq, r->id, &sge, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Two connected ends in one of four places: one device with itself, or two processes with a device each, on memory
-// of the arena or on plain memory. A test talks to the far end through functions that run where the far end lives.
+// Two connected ends in one of four places: one device with itself, or two processes with a device each, on
+// memory of the arena or on plain memory. A test talks to the far end through functions that run where the
+// far end lives.
 #ifndef TESTS_LIB_DUO_H
 #define TESTS_LIB_DUO_H
 
@@ -36,7 +37,7 @@ struct duo {
 };
 
 struct duo_opts {
-    struct end_opts near, far; // .plain is set by the place
+    struct end_opts near, far;                        // .plain is set by the place
     const struct dock_qp_mod *near_knobs, *far_knobs; // of end_connect
     uint32_t start_index;
     bool unconnected;

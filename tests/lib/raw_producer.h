@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A producer that knows the public format of the queues and nothing of this tree: it writes SQEs and the doorbell
-// and reads CQEs by byte offsets of its own. It shares no header with the device, on purpose.
+// A producer that knows the public format of the queues and nothing of this tree: it writes SQEs and the
+// doorbell and reads CQEs by byte offsets of its own. It shares no header with the device, on purpose.
 #ifndef TESTS_LIB_RAW_PRODUCER_H
 #define TESTS_LIB_RAW_PRODUCER_H
 
@@ -9,10 +9,10 @@
 struct raw_queue {
     unsigned char *ring; // of `blocks` 64-byte blocks
     uint32_t blocks;
-    void *doorbell;      // 32 bits
-    unsigned char *cq;   // `cqes` 64-byte entries
+    void *doorbell;    // 32 bits
+    unsigned char *cq; // `cqes` 64-byte entries
     uint32_t cqes;
-    void *cq_ci;         // 32 bits
+    void *cq_ci; // 32 bits
     uint32_t pi, ci;
 };
 
@@ -24,10 +24,10 @@ struct raw_sge {
 struct raw_wr {
     unsigned opcode;
     int complete, solicited, fence;
-    uint32_t id;    // remote tid, or queue of a SEND
+    uint32_t id; // remote tid, or queue of a SEND
     uint32_t token;
     uint64_t addr;
-    uint64_t imm;   // SEND_IMM, WRITE_IMM; SEND_INV: the whole key
+    uint64_t imm; // SEND_IMM, WRITE_IMM; SEND_INV: the whole key
     const struct raw_sge *sge;
     unsigned nsge;
     const void *data; // inline when not null

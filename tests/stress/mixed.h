@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One queue pair of the mixed stress: what it does follows from its seed and its own count of WRs, and every byte
-// that it moves is known beforehand. Included by one program, so the functions stand here.
+// One queue pair of the mixed stress: what it does follows from its seed and its own count of WRs, and
+// every byte that it moves is known beforehand. Included by one program, so the functions stand here.
 #ifndef TESTS_STRESS_MIXED_H
 #define TESTS_STRESS_MIXED_H
 
@@ -17,14 +17,15 @@
 #define DEPTH 16u
 #define RECVS 16u
 #define MESSAGE 4096u
-#define SLOT (96u << 10)            // of one WR's local bytes: the longest is longer than a piece
-#define AREA (256u << 10)           // what the peer writes, it alone
-#define LOCAL AREA                  // offsets in an end's memory
+#define SLOT (96u << 10)  // of one WR's local bytes: the longest is longer than a piece
+#define AREA (256u << 10) // what the peer writes, it alone
+#define LOCAL AREA        // offsets in an end's memory
 #define RECV (LOCAL + DEPTH * SLOT)
 #define POINT_BYTES (RECV + RECVS * MESSAGE)
 #define BYE 0xffffffffu
 
-// How the two ends of a connection know each other; `sum` is what its owner says must stand in the peer's area.
+// How the two ends of a connection know each other; `sum` is what its owner says must stand in the peer's
+// area.
 struct card {
     uint32_t qpn;
     struct dock_mr mr;
@@ -42,8 +43,8 @@ struct board {
 // What was posted and is not covered yet.
 struct sent {
     uint8_t op;
-    uint32_t off, len;   // in the peer's area
-    uint64_t expect;     // READ: sum of the bytes to come; atomics: the old value
+    uint32_t off, len; // in the peer's area
+    uint64_t expect;   // READ: sum of the bytes to come; atomics: the old value
     bool signaled;
 };
 
@@ -60,8 +61,8 @@ struct point {
 
 static inline void point_die(const struct point *p, const char *what)
 {
-    fprintf(stderr, "queue %u (point %u): %s, at WR %llu, message %llu: %s\n", dock_qp_number(p->e.qp), p->number, what,
-            (unsigned long long)p->posted, (unsigned long long)p->received, dock_log_last());
+    fprintf(stderr, "queue %u (point %u): %s, at WR %llu, message %llu: %s\n", dock_qp_number(p->e.qp),
+            p->number, what, (unsigned long long)p->posted, (unsigned long long)p->received, dock_log_last());
     abort();
 }
 
@@ -147,14 +148,19 @@ static inline void build_atomic(struct point *p, struct dock_wr *wr, struct sent
 
 static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_sge *sge, bool bye)
 {
-    static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_WRITE_NOTIFY, DOCK_OP_READ, DOCK_OP_SEND,
-                                  DOCK_OP_FADD,  DOCK_OP_CAS,   DOCK_OP_SWAP,         DOCK_OP_NOP};
+    static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_WRITE_NOTIFY,
+                                  DOCK_OP_READ,  DOCK_OP_SEND,  DOCK_OP_FADD,
+                                  DOCK_OP_CAS,   DOCK_OP_SWAP,  DOCK_OP_NOP};
     uint64_t r = dock_decide(p->seed, 0, p->posted);
-    struct dock_wr wr = {.op = bye ? DOCK_OP_SEND : ops[r % sizeof ops], .id = p->posted, .rkey = p->theirs->mr.rkey,
-                         .sge = sge, .nsge = 2};
+    struct dock_wr wr = {.op = bye ? DOCK_OP_SEND : ops[r % sizeof ops],
+                         .id = p->posted,
+                         .rkey = p->theirs->mr.rkey,
+                         .sge = sge,
+                         .nsge = 2};
 
     // READs may be overtaken: a fence keeps what follows behind them.
-    wr.flags = DOCK_F_FENCE | (r >> 32 & 3 && !bye && p->posted - p->covered < DEPTH - 1 ? 0 : DOCK_F_COMPLETE);
+    wr.flags =
+        DOCK_F_FENCE | (r >> 32 & 3 && !bye && p->posted - p->covered < DEPTH - 1 ? 0 : DOCK_F_COMPLETE);
     *s = (struct sent){.len = choose_len(r >> 16), .signaled = wr.flags & DOCK_F_COMPLETE};
     s->off = (uint32_t)(r >> 36) % (AREA - 8 - s->len) & ~7u;
     if (wr.op == DOCK_OP_SEND)

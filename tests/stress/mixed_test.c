@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // timeout: 150
 // long-timeout: 1500
-// Processes x threads x queue pairs, every opcode mixed, every byte verified. Each thread of each process has a queue
-// pair to the same thread of every process, itself included; half of the memory is plain. What a queue pair does
-// follows from the seed and its number alone: DRYDOCK_SEED=... repeats it, up to who is faster.
+// Processes x threads x queue pairs, every opcode mixed, every byte verified. Each thread of each process
+// has a queue pair to the same thread of every process, itself included; half of the memory is plain. What
+// a queue pair does follows from the seed and its number alone: DRYDOCK_SEED=... repeats it, up to who is
+// faster.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,11 +45,16 @@ static unsigned slot_of(unsigned process, unsigned peer, unsigned thread)
     return (process * PROCESSES + peer) * THREADS + thread;
 }
 
-static void open_point(struct point *p, struct dock_dev *dev, unsigned process, unsigned peer, unsigned thread)
+static void open_point(struct point *p, struct dock_dev *dev, unsigned process, unsigned peer,
+                       unsigned thread)
 {
     unsigned mine = slot_of(process, peer, thread);
     // A process is its own peer by one queue pair that is connected to itself.
-    struct end_opts o = {.wr = DEPTH, .sge = 4, .inline_max = 128, .cqe = 4 * DEPTH, .mem = POINT_BYTES,
+    struct end_opts o = {.wr = DEPTH,
+                         .sge = 4,
+                         .inline_max = 128,
+                         .cqe = 4 * DEPTH,
+                         .mem = POINT_BYTES,
                          .plain = (process + peer + thread) % 2};
 
     memset(p, 0, sizeof *p);
@@ -58,8 +64,8 @@ static void open_point(struct point *p, struct dock_dev *dev, unsigned process, 
     p->shadow = calloc(1, AREA);
     p->theirs = &board->card[slot_of(peer, process, thread)];
     p->mine = &board->card[mine];
-    *p->mine = (struct card){.qpn = dock_qp_number(p->e.qp), .mr = *p->e.mr, .mem = (uintptr_t)p->e.mem,
-                             .seed = p->seed};
+    *p->mine = (struct card){
+        .qpn = dock_qp_number(p->e.qp), .mr = *p->e.mr, .mem = (uintptr_t)p->e.mem, .seed = p->seed};
 }
 
 struct worker {
@@ -146,7 +152,8 @@ int main(void)
 
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     board->seed = dock_seed();
-    printf("seed %#llx, %u processes x %u threads, %u s\n", (unsigned long long)board->seed, PROCESSES, THREADS, seconds());
+    printf("seed %#llx, %u processes x %u threads, %u s\n", (unsigned long long)board->seed, PROCESSES,
+           THREADS, seconds());
     fflush(NULL);
     for (unsigned i = 0; i < PROCESSES; i++) {
         pid[i] = fork();
@@ -162,8 +169,8 @@ int main(void)
         if (status == 0 || failed)
             continue;
         failed = 1; // the others wait for it: let them go
-        fprintf(stderr, "process %d ended with status %#x; again: DRYDOCK_SEED=%#llx\n", (int)done, (unsigned)status,
-                (unsigned long long)board->seed);
+        fprintf(stderr, "process %d ended with status %#x; again: DRYDOCK_SEED=%#llx\n", (int)done,
+                (unsigned)status, (unsigned long long)board->seed);
         for (unsigned k = 0; k < PROCESSES; k++)
             if (pid[k] != done)
                 kill(pid[k], SIGKILL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeout: 180
-// What a cause leads to: status of the requester, status of the responder's receive, states of both queue pairs and
-// the responder's asynchronous event, as one table, in every place.
+// What a cause leads to: status of the requester, status of the responder's receive, states of both queue
+// pairs and the responder's asynchronous event, as one table, in every place.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +24,11 @@
 #define REMOTE 8192u // offset in the far memory
 #define MEM 65536u
 
-#define ALL (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC)
+#define ALL                                                                                                  \
+    (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC)
 
-struct try {
+struct
+try {
     struct duo d;
     struct dock_wr wr;
     struct dock_sge sge;
@@ -151,8 +153,9 @@ static void no_remote_right(struct try *t)
 
 static void only_other_rights(struct try *t)
 {
-    uint32_t own = t->wr.op == DOCK_OP_READ ? DOCK_ACCESS_REMOTE_READ
-                                            : dock_op_is_atomic(t->wr.op) ? DOCK_ACCESS_REMOTE_ATOMIC : DOCK_ACCESS_REMOTE_WRITE;
+    uint32_t own = t->wr.op == DOCK_OP_READ      ? DOCK_ACCESS_REMOTE_READ
+                   : dock_op_is_atomic(t->wr.op) ? DOCK_ACCESS_REMOTE_ATOMIC
+                                                 : DOCK_ACCESS_REMOTE_WRITE;
 
     far_region(t, (struct io_region){.access = ALL & ~own});
 }
@@ -285,57 +288,97 @@ static void nobody_reset(struct try *t)
 #define I DOCK_OP_WRITE_IMM
 #define END 0xff
 
-struct row {
-    const char *cause;
-    void (*arrange)(struct try *t);
-    uint8_t ops[8]; // END ends them
-    uint32_t requester, responder, near_state, far_state;
-    int event; // at the responder, -1 none
-    bool plain_only;
-};
-
 #define NO_EVENT (-1)
 #define ACCESS_EVENT DOCK_EVENT_QP_ACCESS_ERR
 #define REQUEST_EVENT DOCK_EVENT_QP_REQ_ERR
 
-static const struct row golden[] = {
-    {"nothing wrong", right, {W, R, A, END}, DOCK_OK, NONE, DOCK_RTS, DOCK_RTS, NO_EVENT, false},
-    {"nothing wrong, message", right, {S, I, END}, DOCK_OK, DOCK_OK, DOCK_RTS, DOCK_RTS, NO_EVENT, false},
-    {"another variant of the key", variant, {W, R, A, I, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"key 0", key_zero, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"key ffffffff", key_beyond_the_table, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"lkey used as rkey", lkey_as_rkey, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"first byte outside", first_byte_outside, {W, R, A, I, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"last byte outside", last_byte_outside, {W, R, A, I, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"an address that wraps", address_that_wraps, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"region without remote rights", no_remote_right, {W, R, A, I, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"region with the other rights", only_other_rights, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"region of another domain", other_domain, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"region that was deregistered", old_generation, {W, R, A, END}, DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT, false},
-    {"misaligned atomic", misaligned, {A, END}, DOCK_ST_REM_INV_REQ, NONE, DOCK_ERR, DOCK_ERR, REQUEST_EVENT, false},
-    {"receive too short", short_receive, {S, END}, DOCK_ST_REM_INV_REQ, DOCK_ST_LOC_LEN, DOCK_ERR, DOCK_ERR, NO_EVENT, false},
-    {"receive with a key of nothing", receive_without_region, {S, END}, DOCK_ST_REM_OP, DOCK_ST_LOC_PROT, DOCK_ERR, DOCK_ERR, NO_EVENT, false},
-    {"receive by a remote key", receive_by_rkey, {S, END}, DOCK_ST_REM_OP, DOCK_ST_LOC_PROT, DOCK_ERR, DOCK_ERR, NO_EVENT, false},
-    {"receive outside its region", receive_outside_its_region, {S, END}, DOCK_ST_REM_OP, DOCK_ST_LOC_PROT, DOCK_ERR, DOCK_ERR, NO_EVENT, false},
-    {"receive into a read-only region", receive_into_read_only, {S, END}, DOCK_ST_REM_OP, DOCK_ST_LOC_PROT, DOCK_ERR, DOCK_ERR, NO_EVENT, false},
-    {"local key of nothing", local_key, {W, R, A, S, I, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local key 0", local_key_zero, {W, R, A, S, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local key is a remote one", local_rkey, {W, R, A, S, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local first byte outside", local_first_byte, {W, R, A, S, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local last byte outside", local_last_byte, {W, R, A, S, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local region not writable", local_read_only, {R, A, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local region of another domain", local_other_domain, {W, R, A, S, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local region deregistered", local_old_generation, {W, R, A, S, END}, DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"local memory unmapped", local_memory_gone, {W, R, A, S, END}, DOCK_ST_LOC_PROT, ANY, DOCK_ERR, DOCK_RTS, NO_EVENT, true},
-    {"remote memory unmapped", far_memory_gone, {W, R, A, END}, DOCK_ST_REM_OP, NONE, DOCK_ERR, ANY, NO_EVENT, true},
-    {"atomic of four bytes", atomic_of_four_bytes, {A, END}, DOCK_ST_LOC_LEN, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"no receive, no retries", nothing_done, {S, I, END}, DOCK_ST_RNR_EXC, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT, false},
-    {"queue destroyed", nobody_destroyed, {W, R, A, S, END}, DOCK_ST_RETRY_EXC, NONE, DOCK_ERR, ANY, NO_EVENT, false},
-    {"queue reset", nobody_reset, {W, R, A, S, END}, DOCK_ST_RETRY_EXC, NONE, DOCK_ERR, DOCK_RESET, NO_EVENT, false},
+enum effect {
+    DONE,
+    DELIVERED,
+    ACCESS,
+    REQUEST,
+    SHORT,
+    RECEIVE,
+    LOCAL,
+    LOCAL_LATE,
+    FAR_FAULT,
+    LENGTH,
+    NOT_READY,
+    GONE,
+    ABSENT
 };
 
-static const struct dock_qp_mod impatient = {.timeout = 8, .retry = 1, .rnr_retry = 0, .rnr_timer = 1, .rd_atomic = 16,
-                                             .dest_rd_atomic = 16, .access = ALL & ~DOCK_ACCESS_LOCAL_WRITE};
+// Status of the requester, of the responder's receive; states of both queues; event at the responder.
+static const struct {
+    uint32_t requester, responder, near_state, far_state;
+    int event;
+} effects[] = {
+    [DONE] = {DOCK_OK, NONE, DOCK_RTS, DOCK_RTS, NO_EVENT},
+    [DELIVERED] = {DOCK_OK, DOCK_OK, DOCK_RTS, DOCK_RTS, NO_EVENT},
+    [ACCESS] = {DOCK_ST_REM_ACCESS, NONE, DOCK_ERR, DOCK_ERR, ACCESS_EVENT},
+    [REQUEST] = {DOCK_ST_REM_INV_REQ, NONE, DOCK_ERR, DOCK_ERR, REQUEST_EVENT},
+    [SHORT] = {DOCK_ST_REM_INV_REQ, DOCK_ST_LOC_LEN, DOCK_ERR, DOCK_ERR, NO_EVENT},
+    [RECEIVE] = {DOCK_ST_REM_OP, DOCK_ST_LOC_PROT, DOCK_ERR, DOCK_ERR, NO_EVENT},
+    [LOCAL] = {DOCK_ST_LOC_PROT, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT},
+    [LOCAL_LATE] = {DOCK_ST_LOC_PROT, ANY, DOCK_ERR, DOCK_RTS, NO_EVENT},
+    [FAR_FAULT] = {DOCK_ST_REM_OP, NONE, DOCK_ERR, ANY, NO_EVENT},
+    [LENGTH] = {DOCK_ST_LOC_LEN, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT},
+    [NOT_READY] = {DOCK_ST_RNR_EXC, NONE, DOCK_ERR, DOCK_RTS, NO_EVENT},
+    [GONE] = {DOCK_ST_RETRY_EXC, NONE, DOCK_ERR, ANY, NO_EVENT},
+    [ABSENT] = {DOCK_ST_RETRY_EXC, NONE, DOCK_ERR, DOCK_RESET, NO_EVENT},
+};
+
+struct row {
+    const char *cause;
+    void (*arrange)(struct try *t);
+    uint8_t ops[8]; // END ends them
+    enum effect effect;
+    bool plain_only;
+};
+
+static const struct row golden[] = {
+    {"nothing wrong", right, {W, R, A, END}, DONE, false},
+    {"nothing wrong, message", right, {S, I, END}, DELIVERED, false},
+    {"another variant of the key", variant, {W, R, A, I, END}, ACCESS, false},
+    {"key 0", key_zero, {W, R, A, END}, ACCESS, false},
+    {"key ffffffff", key_beyond_the_table, {W, R, A, END}, ACCESS, false},
+    {"lkey used as rkey", lkey_as_rkey, {W, R, A, END}, ACCESS, false},
+    {"first byte outside", first_byte_outside, {W, R, A, I, END}, ACCESS, false},
+    {"last byte outside", last_byte_outside, {W, R, A, I, END}, ACCESS, false},
+    {"an address that wraps", address_that_wraps, {W, R, A, END}, ACCESS, false},
+    {"region without remote rights", no_remote_right, {W, R, A, I, END}, ACCESS, false},
+    {"region with the other rights", only_other_rights, {W, R, A, END}, ACCESS, false},
+    {"region of another domain", other_domain, {W, R, A, END}, ACCESS, false},
+    {"region that was deregistered", old_generation, {W, R, A, END}, ACCESS, false},
+    {"misaligned atomic", misaligned, {A, END}, REQUEST, false},
+    {"receive too short", short_receive, {S, END}, SHORT, false},
+    {"receive with a key of nothing", receive_without_region, {S, END}, RECEIVE, false},
+    {"receive by a remote key", receive_by_rkey, {S, END}, RECEIVE, false},
+    {"receive outside its region", receive_outside_its_region, {S, END}, RECEIVE, false},
+    {"receive into a read-only region", receive_into_read_only, {S, END}, RECEIVE, false},
+    {"local key of nothing", local_key, {W, R, A, S, I, END}, LOCAL, false},
+    {"local key 0", local_key_zero, {W, R, A, S, END}, LOCAL, false},
+    {"local key is a remote one", local_rkey, {W, R, A, S, END}, LOCAL, false},
+    {"local first byte outside", local_first_byte, {W, R, A, S, END}, LOCAL, false},
+    {"local last byte outside", local_last_byte, {W, R, A, S, END}, LOCAL, false},
+    {"local region not writable", local_read_only, {R, A, END}, LOCAL, false},
+    {"local region of another domain", local_other_domain, {W, R, A, S, END}, LOCAL, false},
+    {"local region deregistered", local_old_generation, {W, R, A, S, END}, LOCAL, false},
+    {"local memory unmapped", local_memory_gone, {W, R, A, S, END}, LOCAL_LATE, true},
+    {"remote memory unmapped", far_memory_gone, {W, R, A, END}, FAR_FAULT, true},
+    {"atomic of four bytes", atomic_of_four_bytes, {A, END}, LENGTH, false},
+    {"no receive, no retries", nothing_done, {S, I, END}, NOT_READY, false},
+    {"queue destroyed", nobody_destroyed, {W, R, A, S, END}, GONE, false},
+    {"queue reset", nobody_reset, {W, R, A, S, END}, ABSENT, false},
+};
+
+static const struct dock_qp_mod impatient = {.timeout = 8,
+                                             .retry = 1,
+                                             .rnr_retry = 0,
+                                             .rnr_timer = 1,
+                                             .rd_atomic = 16,
+                                             .dest_rd_atomic = 16,
+                                             .access = ALL & ~DOCK_ACCESS_LOCAL_WRITE};
 
 static unsigned wrong;
 
@@ -344,22 +387,22 @@ static void differs(const struct row *r, const struct try *t, const char *what, 
     if (got == want || want == ANY)
         return;
     wrong++;
-    fprintf(stderr, "%s, opcode %#x (%s): %s: expected %#x, got %#x\n", r->cause, t->wr.op, place_name[t->d.place], what,
-            want, got);
+    fprintf(stderr, "%s, opcode %#x (%s): %s: expected %#x, got %#x\n", r->cause, t->wr.op,
+            place_name[t->d.place], what, want, got);
 }
 
 static void expect_responder(const struct row *r, struct try *t)
 {
-    struct io_wc w = {.ms = r->responder == NONE ? 0 : 3000 * slow_down()};
+    struct io_wc w = {.ms = effects[r->effect].responder == NONE ? 0 : 3000 * slow_down()};
 
-    if (r->responder == ANY)
+    if (effects[r->effect].responder == ANY)
         return;
-    if (r->cause[0] == 'q' && r->arrange == nobody_destroyed)
+    if (r->arrange == nobody_destroyed) // and with it whoever could poll
         return;
     duo_far(&t->d, side_wait, &w, sizeof w);
-    if (w.got && r->responder == NONE && w.wc.status == DOCK_ST_FLUSH)
+    if (w.got && effects[r->effect].responder == NONE && w.wc.status == DOCK_ST_FLUSH)
         return; // posted beforehand, and the queue failed for another reason
-    differs(r, t, "status of the receive", w.got ? w.wc.status : NONE, r->responder);
+    differs(r, t, "status of the receive", w.got ? w.wc.status : NONE, effects[r->effect].responder);
     if (w.got)
         differs(r, t, "id of the receive", (uint32_t)w.wc.id, 5);
 }
@@ -368,14 +411,15 @@ static void expect_states(const struct row *r, struct try *t)
 {
     struct io_look l = {.ms = 0};
 
-    differs(r, t, "state of the requester", dock_qp_state(t->d.near.e.qp), r->near_state);
-    if (r->far_state != ANY && !duo_far_reaches(&t->d, r->far_state, 3000 * slow_down())) {
+    differs(r, t, "state of the requester", dock_qp_state(t->d.near.e.qp), effects[r->effect].near_state);
+    if (effects[r->effect].far_state != ANY &&
+        !duo_far_reaches(&t->d, effects[r->effect].far_state, 3000 * slow_down())) {
         duo_far(&t->d, side_state, &l, sizeof l);
-        differs(r, t, "state of the responder", l.state, r->far_state);
+        differs(r, t, "state of the responder", l.state, effects[r->effect].far_state);
     }
-    l.ms = r->event < 0 ? 5 : 3000 * slow_down();
+    l.ms = effects[r->effect].event < 0 ? 5 : 3000 * slow_down();
     duo_far(&t->d, side_event, &l, sizeof l);
-    differs(r, t, "event of the responder", (uint32_t)l.event, (uint32_t)r->event);
+    differs(r, t, "event of the responder", (uint32_t)l.event, (uint32_t)effects[r->effect].event);
     l.ms = 0;
     side_event(&t->d.near, &l);
     differs(r, t, "event of the requester", (uint32_t)l.event, (uint32_t)NO_EVENT);
@@ -383,13 +427,15 @@ static void expect_states(const struct row *r, struct try *t)
 
 static void run_row(const struct row *r, uint8_t op, enum place place)
 {
-    struct duo_opts o = {.near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &impatient};
+    struct duo_opts o = {
+        .near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &impatient};
     struct io_mem before = {.len = MEM}, after = {.len = MEM};
     struct dock_wc wc = {.status = 0xfff};
     struct try t;
 
     duo_open(&t.d, place, &o);
-    t.wr = wr_onesided(op, &t.d.near.e, &t.sge, 0, dock_op_is_atomic(op) ? 8 : LEN, &t.d.mr, t.d.mem + REMOTE);
+    t.wr =
+        wr_onesided(op, &t.d.near.e, &t.sge, 0, dock_op_is_atomic(op) ? 8 : LEN, &t.d.mr, t.d.mem + REMOTE);
     t.wr.sge = &t.sge;
     t.wr.id = 77;
     t.wr.operand = 1;
@@ -399,11 +445,11 @@ static void run_row(const struct row *r, uint8_t op, enum place place)
     assert_int_equal(end_post(&t.d.near.e, &t.wr), 0);
     if (!end_wait(t.d.near.e.scq, &wc, 5000 * slow_down()))
         wc.status = NONE;
-    differs(r, &t, "status of the requester", wc.status, r->requester);
+    differs(r, &t, "status of the requester", wc.status, effects[r->effect].requester);
     differs(r, &t, "id of the completion", (uint32_t)wc.id, 77);
     expect_responder(r, &t);
     expect_states(r, &t);
-    if (r->requester && op != DOCK_OP_SEND && op != DOCK_OP_WRITE_IMM) {
+    if (effects[r->effect].requester && op != DOCK_OP_SEND && op != DOCK_OP_WRITE_IMM) {
         duo_far(&t.d, side_sum, &after, sizeof after);
         differs(r, &t, "remote bytes moved", before.sum != after.sum, 0);
     }
@@ -427,8 +473,9 @@ static void cause_and_effect(void **state)
 static void rights(uint32_t region, uint32_t queue, uint8_t op, uint32_t need, enum place place)
 {
     struct dock_qp_mod knobs = impatient;
-    struct row r = {.cause = "rights", .responder = NONE};
-    struct duo_opts o = {.near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &knobs};
+    struct row r = {.cause = "rights"};
+    struct duo_opts o = {
+        .near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &knobs};
     struct dock_wc wc = {.status = 0xfff};
     struct try t;
 
@@ -452,7 +499,9 @@ static void rights_of_region_and_queue_by_opcode(void **state)
     static const struct {
         uint8_t op;
         uint32_t need;
-    } ops[] = {{W, DOCK_ACCESS_REMOTE_WRITE}, {R, DOCK_ACCESS_REMOTE_READ}, {A, DOCK_ACCESS_REMOTE_ATOMIC},
+    } ops[] = {{W, DOCK_ACCESS_REMOTE_WRITE},
+               {R, DOCK_ACCESS_REMOTE_READ},
+               {A, DOCK_ACCESS_REMOTE_ATOMIC},
                {DOCK_OP_CAS, DOCK_ACCESS_REMOTE_ATOMIC}};
 
     (void)state;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeout: 120
-// Error states: the first error, then everything behind it in the order of posting; what RESET drops; retries.
+// Error states: the first error, then everything behind it in the order of posting; what RESET drops;
+// retries.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,11 @@
 static struct duo d;
 static struct dock_sge sge;
 
-static const struct dock_qp_mod knobs = {.timeout = 8, .retry = 1, .rnr_retry = 0, .rnr_timer = 1, .rd_atomic = 16,
+static const struct dock_qp_mod knobs = {.timeout = 8,
+                                         .retry = 1,
+                                         .rnr_retry = 0,
+                                         .rnr_timer = 1,
+                                         .rd_atomic = 16,
                                          .dest_rd_atomic = 16,
                                          .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE};
 
@@ -258,8 +263,13 @@ static void a_cq_that_may_overrun_keeps_the_newest(void **state)
             end_open(&b, dev, &none);
             assert_int_equal(dock_cq_create(dev, &ca, &cq), 0);
             dock_qp_destroy(a.qp);
-            struct dock_qp_attr qa = {.pd = a.pd, .send_cq = cq, .recv_cq = a.rcq, .max_send_wr = 64, .max_recv_wr = 1,
-                                      .max_send_sge = 1, .max_recv_sge = 1};
+            struct dock_qp_attr qa = {.pd = a.pd,
+                                      .send_cq = cq,
+                                      .recv_cq = a.rcq,
+                                      .max_send_wr = 64,
+                                      .max_recv_wr = 1,
+                                      .max_send_sge = 1,
+                                      .max_recv_sge = 1};
             assert_int_equal(dock_qp_create(dev, &qa, &a.qp), 0);
             pair_connect(&a, &b);
             for (uint32_t n = 0; n < depths[i] + more; n++) {
@@ -302,8 +312,12 @@ static void rnr_retries_are_counted_and_timed(void **state)
         uint32_t status;
         uint64_t least_us;
     } t[] = {
-        {0, 20, 0, DOCK_ST_RNR_EXC, 0},      {1, 14, 0, DOCK_ST_RNR_EXC, 1280}, {3, 14, 0, DOCK_ST_RNR_EXC, 3 * 1280},
-        {6, 10, 0, DOCK_ST_RNR_EXC, 6 * 320}, {3, 24, 20, DOCK_OK, 20000},       {7, 10, 100, DOCK_OK, 100000},
+        {0, 20, 0, DOCK_ST_RNR_EXC, 0},
+        {1, 14, 0, DOCK_ST_RNR_EXC, 1280},
+        {3, 14, 0, DOCK_ST_RNR_EXC, 3 * 1280},
+        {6, 10, 0, DOCK_ST_RNR_EXC, 6 * 320},
+        {3, 24, 20, DOCK_OK, 20000},
+        {7, 10, 100, DOCK_OK, 100000},
         {7, 1, 50, DOCK_OK, 50000},
     };
 
@@ -316,7 +330,8 @@ static void rnr_retries_are_counted_and_timed(void **state)
                 m.rnr_timer = t[i].timer;
                 open_with((enum place)place, &m, (struct end_opts){0});
                 uint64_t began = dock_now_ns();
-                struct dock_wr wr = wr_onesided(op ? DOCK_OP_WRITE_IMM : DOCK_OP_SEND, &d.near.e, &sge, 0, 8, &d.mr, d.mem);
+                struct dock_wr wr =
+                    wr_onesided(op ? DOCK_OP_WRITE_IMM : DOCK_OP_SEND, &d.near.e, &sge, 0, 8, &d.mr, d.mem);
                 assert_int_equal(end_post(&d.near.e, &wr), 0);
                 if (t[i].receive_ms)
                     receive_late(t[i].receive_ms);

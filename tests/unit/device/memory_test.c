@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeout: 180
-// After deregistration returns no byte moves; remote atomics are atomic among all initiators, on mapped and on
-// plain memory.
+// After deregistration returns no byte moves; remote atomics are atomic among all initiators, on mapped and
+// on plain memory.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,11 @@ static void *hammer(void *arg)
     for (unsigned n = 0; n < 100000 && wc.status == DOCK_OK; n++) {
         uint32_t len = n % 3 ? 8 : 100000, off = n % 7 * 8;
         struct dock_sge sge = {(uintptr_t)e->mem + SOURCE, len, e->mr->lkey};
-        struct dock_wr wr = {.op = DOCK_OP_WRITE, .nsge = 1, .sge = &sge, .flags = DOCK_F_COMPLETE, .rkey = h->key,
+        struct dock_wr wr = {.op = DOCK_OP_WRITE,
+                             .nsge = 1,
+                             .sge = &sge,
+                             .flags = DOCK_F_COMPLETE,
+                             .rkey = h->key,
                              .raddr = h->d->mem + off};
         if (h->use == SENDS) {
             if (n == 60)
@@ -122,7 +126,8 @@ static uint32_t refused(enum use use)
     return use == LOCAL ? DOCK_ST_LOC_PROT : use == SENDS ? DOCK_ST_REM_OP : DOCK_ST_REM_ACCESS;
 }
 
-// One region, taken away under use: `under_way` once it is used, else before, while or after the first request.
+// One region, taken away under use: `under_way` once it is used, else before, while or after the first
+// request.
 static uint32_t once(enum place place, enum use use, uint64_t delay, bool under_way)
 {
     struct duo_opts o = {.near = {.mem = MEM}, .far = {.mem = MEM}};
@@ -214,8 +219,13 @@ static struct adder adders[INITIATORS];
 static void add_one(struct end *e, uint32_t rkey, uint64_t word, bool by_cas)
 {
     struct dock_sge sge = {(uintptr_t)e->mem, 8, e->mr->lkey};
-    struct dock_wr wr = {.op = by_cas ? DOCK_OP_CAS : DOCK_OP_FADD, .nsge = 1, .sge = &sge, .flags = DOCK_F_COMPLETE,
-                         .rkey = rkey, .raddr = word, .operand = 1};
+    struct dock_wr wr = {.op = by_cas ? DOCK_OP_CAS : DOCK_OP_FADD,
+                         .nsge = 1,
+                         .sge = &sge,
+                         .flags = DOCK_F_COMPLETE,
+                         .rkey = rkey,
+                         .raddr = word,
+                         .operand = 1};
     uint64_t *old = (uint64_t *)(void *)e->mem;
     struct dock_wc wc;
 
@@ -250,13 +260,20 @@ static void start_adders(struct side *s, void *io)
 
     for (unsigned i = 0; i < INITIATORS; i++) {
         struct adder *a = &adders[i];
-        *a = (struct adder){.mr = s->e.mr, .word = (uintptr_t)s->e.mem + 64, .times = ((struct io_add *)io)->times,
+        *a = (struct adder){.mr = s->e.mr,
+                            .word = (uintptr_t)s->e.mem + 64,
+                            .times = ((struct io_add *)io)->times,
                             .by_cas = i == 1};
         end_open(&a->from, s->e.dev, &o);
         end_open(&a->to, s->e.dev, &o);
         dock_qp_destroy(a->to.qp);
-        struct dock_qp_attr qa = {.pd = s->e.pd, .send_cq = a->to.scq, .recv_cq = a->to.rcq, .max_send_wr = 1,
-                                  .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
+        struct dock_qp_attr qa = {.pd = s->e.pd,
+                                  .send_cq = a->to.scq,
+                                  .recv_cq = a->to.rcq,
+                                  .max_send_wr = 1,
+                                  .max_recv_wr = 1,
+                                  .max_send_sge = 1,
+                                  .max_recv_sge = 1};
         if (dock_qp_create(s->e.dev, &qa, &a->to.qp))
             abort();
         pair_connect(&a->from, &a->to);

@@ -184,7 +184,8 @@ static void queues_take_turns(void **state)
         apart = (int64_t)dock_peek64(&l.a.qp->rec->bytes_out) - (int64_t)dock_peek64(&l.c.qp->rec->bytes_out);
         assert_true(apart >= -(int64_t)DOCK_BUDGET_BYTES && apart <= (int64_t)DOCK_BUDGET_BYTES);
     }
-    post_write(&l.a, &l.b, 8); // a short one behind a long one waits for its turn in the queue, not in the device
+    post_write(&l.a, &l.b,
+               8); // a short one behind a long one waits for its turn in the queue, not in the device
     assert_true(end_wait(l.a.scq, &wc, 5000));
     assert_int_equal(wc.id, MIB);
     assert_true(end_wait(l.a.scq, &wc, 5000));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Direct drive: others write WQEs and the doorbell into the live rings. What is written comes from
-// tests/lib/raw_producer.c, which knows only the public format; here the addresses are found and the bytes checked.
+// tests/lib/raw_producer.c, which knows only the public format; here the addresses are found and the bytes
+// checked.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +69,10 @@ static void expect_success(struct duo *d, struct raw_queue *q, uint32_t bytes)
 
 static struct raw_wr onesided(struct duo *d, unsigned opcode, uint32_t far_off)
 {
-    return (struct raw_wr){.opcode = opcode, .complete = 1, .id = d->mr.rkey >> 8, .token = d->mr.rkey,
+    return (struct raw_wr){.opcode = opcode,
+                           .complete = 1,
+                           .id = d->mr.rkey >> 8,
+                           .token = d->mr.rkey,
                            .addr = d->mem + far_off};
 }
 
@@ -97,8 +101,8 @@ static uint32_t write_of(struct duo *d, struct raw_queue *q, unsigned blocks, bo
     return bytes;
 }
 
-// A thousand WQEs of one to four blocks in a ring of sixteen: every size begins at every place of the ring, those of
-// two to four blocks across its end too.
+// A thousand WQEs of one to four blocks in a ring of sixteen: every size begins at every place of the ring,
+// those of two to four blocks across its end too.
 static void wqes_of_one_to_four_blocks_at_every_place_of_the_ring(void **state)
 {
     static const uint32_t starts[] = {0, 65530, 0xfffffff5u};
@@ -288,7 +292,8 @@ static void every_public_opcode_by_offset(void **state)
     }
 }
 
-// ---- what the device can see of a producer's mistake; no engine thread, so that the words are of this thread
+// ---- what the device can see of a producer's mistake; no engine thread, so that the words are of this
+// thread
 
 // What the device said first of a WQE: it does so just before it reports to have fetched it.
 static char seen[256];
@@ -333,8 +338,14 @@ static void close_lone(struct lone *l)
 static void put_write(struct lone *l, bool bad_owner)
 {
     struct raw_sge sge = {.len = 8, .va = (uintptr_t)l->a.mem};
-    struct raw_wr wr = {.opcode = 3, .complete = 1, .id = l->mr.rkey >> 8, .token = l->mr.rkey,
-                        .addr = (uintptr_t)l->b.mem, .sge = &sge, .nsge = 1, .bad_owner = bad_owner};
+    struct raw_wr wr = {.opcode = 3,
+                        .complete = 1,
+                        .id = l->mr.rkey >> 8,
+                        .token = l->mr.rkey,
+                        .addr = (uintptr_t)l->b.mem,
+                        .sge = &sge,
+                        .nsge = 1,
+                        .bad_owner = bad_owner};
 
     raw_put(&l->q, &wr);
 }
@@ -445,7 +456,7 @@ static void an_unknown_opcode_is_unsupported(void **state)
     for (unsigned i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         struct lone l;
         struct raw_wr wr = {.opcode = unknown[i], .complete = 1, .id = 1};
-            open_lone(&l);
+        open_lone(&l);
         raw_put(&l.q, &wr);
         look(&l);
         expect_error(&l, 1, 0);

@@ -75,8 +75,8 @@ static void make_receiver(struct shared *s, unsigned i)
 static void connect_receiver(struct shared *s, unsigned i)
 {
     struct end to = {.qp = s->qp[i]};
-    struct dock_qp_mod m = {.timeout = 10, .retry = 7, .rnr_retry = 7, .rnr_timer = 1, .rd_atomic = 1,
-                            .dest_rd_atomic = 1};
+    struct dock_qp_mod m = {
+        .timeout = 10, .retry = 7, .rnr_retry = 7, .rnr_timer = 1, .rd_atomic = 1, .dest_rd_atomic = 1};
 
     end_connect(&to, dock_qp_number(s->from[i].qp), &m);
     end_connect(&s->from[i], dock_qp_number(s->qp[i]), &m);
@@ -95,8 +95,9 @@ static void open_shared(struct shared *s, uint32_t depth, uint32_t limit)
     fcntl(dock_events_fd(s->events), F_SETFL, O_NONBLOCK);
     dock_srq_set_events(s->srq, s->events);
     assert_int_equal(dock_mem_alloc(dev, 65536, (void **)&s->mem), 0);
-    assert_int_equal(dock_mr_register(dev, s->pd, (uintptr_t)s->mem, 65536, (uintptr_t)s->mem, DOCK_ACCESS_LOCAL_WRITE,
-                                      &s->mr), 0);
+    assert_int_equal(dock_mr_register(dev, s->pd, (uintptr_t)s->mem, 65536, (uintptr_t)s->mem,
+                                      DOCK_ACCESS_LOCAL_WRITE, &s->mr),
+                     0);
     for (unsigned i = 0; i < 2; i++) {
         end_open(&s->from[i], dev, &o);
         make_receiver(s, i);
@@ -275,8 +276,14 @@ static void a_failed_queue_pair_leaves_the_receives_to_the_others(void **state)
 
 static void send_to(struct end *from, const struct end *to, uint32_t qkey, uint32_t len, uint32_t mark)
 {
-    struct dock_wr wr = {.op = DOCK_OP_SEND_IMM, .sge = &sge, .nsge = 1, .flags = DOCK_F_COMPLETE, .rkey = qkey,
-                         .remote = dock_qp_number(to->qp), .eid = test_eid, .imm = mark};
+    struct dock_wr wr = {.op = DOCK_OP_SEND_IMM,
+                         .sge = &sge,
+                         .nsge = 1,
+                         .flags = DOCK_F_COMPLETE,
+                         .rkey = qkey,
+                         .remote = dock_qp_number(to->qp),
+                         .eid = test_eid,
+                         .imm = mark};
 
     memset(from->mem, (int)mark, len);
     sge = (struct dock_sge){(uintptr_t)from->mem, len, from->mr->lkey};
@@ -408,13 +415,16 @@ static void what_a_datagram_queue_cannot_take_is_dropped_and_the_sender_does_not
     end_close(&to);
 }
 
-// More than the path carries, or what datagrams cannot be, is the sender's error; its queue goes on after that.
+// More than the path carries, or what datagrams cannot be, is the sender's error; its queue goes on after
+// that.
 static void the_senders_own_mistakes_put_it_into_sqe(void **state)
 {
     static const struct {
         uint8_t op;
         uint32_t len, status;
-    } t[] = {{DOCK_OP_SEND, 4097, DOCK_ST_LOC_LEN}, {DOCK_OP_WRITE, 8, DOCK_ST_LOC_QP_OP}, {DOCK_OP_READ, 8, DOCK_ST_LOC_QP_OP}};
+    } t[] = {{DOCK_OP_SEND, 4097, DOCK_ST_LOC_LEN},
+             {DOCK_OP_WRITE, 8, DOCK_ST_LOC_QP_OP},
+             {DOCK_OP_READ, 8, DOCK_ST_LOC_QP_OP}};
     struct end_opts o = {.service = DOCK_UD};
     struct dock_qp_mod rts = {.mask = DOCK_MOD_STATE, .state = DOCK_RTS};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeout: 120
-// When a slot of the send queue is free: exactly `depth` WRs fit, and a slot comes back when a completion that
-// covers it has been polled, not when its WR was executed.
+// When a slot of the send queue is free: exactly `depth` WRs fit, and a slot comes back when a completion
+// that covers it has been polled, not when its WR was executed.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@ static struct duo d;
 
 static void open_queue(uint32_t depth, uint32_t start)
 {
-    struct duo_opts o = {.near = {.wr = depth, .sge = 12, .inline_max = 192, .cqe = 2 * depth}, .start_index = start};
+    struct duo_opts o = {.near = {.wr = depth, .sge = 12, .inline_max = 192, .cqe = 2 * depth},
+                         .start_index = start};
 
     duo_open(&d, SELF_ARENA, &o);
 }
@@ -272,10 +273,17 @@ static void say(const struct model *m, const char *what)
 // A WR of one to four blocks, its effect on the far memory in `shadow`.
 static struct dock_wr random_wr(struct model *m, uint64_t r, struct dock_sge *sge, char *shadow)
 {
-    static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_FADD, DOCK_OP_SEND, DOCK_OP_NOP, DOCK_OP_READ};
+    static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_FADD,
+                                  DOCK_OP_SEND,  DOCK_OP_NOP,   DOCK_OP_READ};
     uint32_t off = (uint32_t)(r >> 8) % (AREA - 512) & ~7u;
-    struct dock_wr wr = {.op = ops[r % COUNT(ops)], .sge = sge, .nsge = 1, .rkey = d.mr.rkey, .raddr = d.mem + off,
-                         .id = m->posted, .flags = r >> 40 & 1 ? DOCK_F_COMPLETE : 0, .operand = r};
+    struct dock_wr wr = {.op = ops[r % COUNT(ops)],
+                         .sge = sge,
+                         .nsge = 1,
+                         .rkey = d.mr.rkey,
+                         .raddr = d.mem + off,
+                         .id = m->posted,
+                         .flags = r >> 40 & 1 ? DOCK_F_COMPLETE : 0,
+                         .operand = r};
     char *from = d.near.e.mem + AREA + m->posted % DEPTH * 256; // free again when the WR's slot is
 
     if (wr.op == DOCK_OP_SEND && m->posted_recvs == m->sends)
@@ -334,7 +342,8 @@ static void random_traffic(uint32_t start, uint64_t seed, unsigned wrs)
 {
     static char shadow[AREA];
     struct duo_opts o = {.near = {.wr = DEPTH, .sge = 12, .inline_max = 192, .cqe = DEPTH},
-                         .far = {.wr = RECVS}, .start_index = start};
+                         .far = {.wr = RECVS},
+                         .start_index = start};
     struct model m = {.seed = seed};
     struct dock_sge sge[12];
 
@@ -344,7 +353,7 @@ static void random_traffic(uint32_t start, uint64_t seed, unsigned wrs)
         uint64_t r = dock_decide(seed, start, step);
         if (m.posted - m.covered == DEPTH) {
             assert_int_equal(post_write(0, 0), -ENOMEM);
-            if (!m.count) // nothing signaled is out: only a covering completion helps, so one had to be signaled
+            if (!m.count) // only a completion frees slots: the model keeps one signaled
                 break;
             poll_some(&m, 1 + r % 3);
             continue;

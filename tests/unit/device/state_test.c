@@ -22,14 +22,14 @@
 
 // A row per present state, a column per wanted one: RESET INIT RTR RTS SQD SQE ERR SUSPENDED GONE.
 static const char *const verbs[STATES] = {
-    [DOCK_RESET] = "xx....x..", [DOCK_INIT] = "xxx...x..", [DOCK_RTR] = "x..x..x..",
-    [DOCK_RTS] = "x..xx.x..",   [DOCK_SQD] = "x..xx.x..",  [DOCK_SQE] = "x..x..x..",
+    [DOCK_RESET] = "xx....x..", [DOCK_INIT] = "xxx...x..",      [DOCK_RTR] = "x..x..x..",
+    [DOCK_RTS] = "x..xx.x..",   [DOCK_SQD] = "x..xx.x..",       [DOCK_SQE] = "x..x..x..",
     [DOCK_ERR] = "x.....x..",   [DOCK_SUSPENDED] = ".........", [DOCK_GONE] = ".........",
 };
 
 static const char *const urma[STATES] = {
-    [DOCK_RESET] = "x..x.....", [DOCK_INIT] = ".........", [DOCK_RTR] = ".........",
-    [DOCK_RTS] = "...x..xx.",   [DOCK_SQD] = ".........",  [DOCK_SQE] = ".........",
+    [DOCK_RESET] = "x..x.....", [DOCK_INIT] = ".........",      [DOCK_RTR] = ".........",
+    [DOCK_RTS] = "...x..xx.",   [DOCK_SQD] = ".........",       [DOCK_SQE] = ".........",
     [DOCK_ERR] = "x.....x..",   [DOCK_SUSPENDED] = "......xx.", [DOCK_GONE] = ".........",
 };
 
@@ -40,10 +40,12 @@ static void the_table_of_transitions(void **state)
         const char *const *t = service == DOCK_RM || service == DOCK_UM ? urma : verbs;
         for (unsigned from = 0; from < STATES; from++)
             for (unsigned to = 0; to < STATES; to++) {
-                bool may = dock_state_may((enum dock_state)from, (enum dock_state)to, (enum dock_service)service);
+                bool may =
+                    dock_state_may((enum dock_state)from, (enum dock_state)to, (enum dock_service)service);
                 if (may != (t[from][to] == 'x'))
                     fprintf(stderr, "service %u, %s to %s: expected %c, got %d\n", service,
-                            dock_state_name((enum dock_state)from), dock_state_name((enum dock_state)to), t[from][to], may);
+                            dock_state_name((enum dock_state)from), dock_state_name((enum dock_state)to),
+                            t[from][to], may);
                 assert_int_equal(may, t[from][to] == 'x');
             }
     }
@@ -52,8 +54,13 @@ static void the_table_of_transitions(void **state)
 static struct duo d;
 static struct dock_sge sge;
 
-static const struct dock_qp_mod knobs = {.timeout = 10, .retry = 7, .rnr_retry = 7, .rnr_timer = 1, .rd_atomic = 1,
-                                         .dest_rd_atomic = 1, .access = DOCK_ACCESS_REMOTE_WRITE};
+static const struct dock_qp_mod knobs = {.timeout = 10,
+                                         .retry = 7,
+                                         .rnr_retry = 7,
+                                         .rnr_timer = 1,
+                                         .rd_atomic = 1,
+                                         .dest_rd_atomic = 1,
+                                         .access = DOCK_ACCESS_REMOTE_WRITE};
 
 static int to_state(struct dock_qp *qp, enum dock_state to)
 {
@@ -89,7 +96,9 @@ static int event(unsigned ms)
 
 static void a_refused_transition_changes_nothing(void **state)
 {
-    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE | DOCK_MOD_ACCESS | DOCK_MOD_QKEY, .state = DOCK_INIT, .access = 0,
+    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE | DOCK_MOD_ACCESS | DOCK_MOD_QKEY,
+                            .state = DOCK_INIT,
+                            .access = 0,
                             .qkey = 77};
 
     (void)state;
@@ -122,12 +131,14 @@ static void in_sqd_what_is_posted_waits_for_rts(void **state)
     duo_close(&d);
 }
 
-// A long transfer, or a message whose receiver is not ready, is finished first; only then the queue is drained.
+// A long transfer, or a message whose receiver is not ready, is finished first; only then the queue is
+// drained.
 static void drained_is_told_when_what_was_started_is_finished(void **state)
 {
     (void)state;
     for (unsigned message = 0; message < 2; message++) {
-        struct duo_opts o = {.near = {.mem = 8 << 20}, .far = {.mem = 8 << 20}, .near_knobs = &knobs, .far_knobs = &knobs};
+        struct duo_opts o = {
+            .near = {.mem = 8 << 20}, .far = {.mem = 8 << 20}, .near_knobs = &knobs, .far_knobs = &knobs};
         struct dock_wc wc;
         duo_open(&d, SELF_ARENA, &o);
         if (message) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // timeout: 240
 // long-timeout: 1200
-// No lost doorbell, no lost wake-up: the store-buffering litmus on the device's own fences, posters that ring exactly as
-// the holder lets go, consumers that sleep exactly as a completion comes.
+// No lost doorbell, no lost wake-up: the store-buffering litmus on the device's own fences, posters that
+// ring exactly as the holder lets go, consumers that sleep exactly as a completion comes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,8 +111,9 @@ static void a_light_and_a_heavy_fence_never_both_miss(void **state)
     litmus(times(20), dock_fence_heavy, light);
 }
 
-// ---- doorbells: in each round all threads ring at once, and all that was posted must be executed before the next.
-// The last ring of a round meets the token in the hand of another thread: nobody comes after it who could help.
+// ---- doorbells: in each round all threads ring at once, and all that was posted must be executed before
+// the next. The last ring of a round meets the token in the hand of another thread: nobody comes after it
+// who could help.
 
 #define POSTERS 3
 #define BURST 3
@@ -135,7 +136,11 @@ static void *post_each_round(void *arg)
     struct posters *p = arg;
     uint32_t me = atomic_fetch_add(&p->threads, 1);
     struct dock_sge sge = {(uintptr_t)p->a.mem, 8, p->a.mr->lkey};
-    struct dock_wr wr = {.op = DOCK_OP_WRITE, .nsge = 1, .sge = &sge, .flags = DOCK_F_COMPLETE, .rkey = p->b.mr->rkey,
+    struct dock_wr wr = {.op = DOCK_OP_WRITE,
+                         .nsge = 1,
+                         .sge = &sge,
+                         .flags = DOCK_F_COMPLETE,
+                         .rkey = p->b.mr->rkey,
                          .raddr = (uintptr_t)p->b.mem + me * 8};
 
     for (uint32_t round = 1; round <= p->rounds; round++) {
@@ -169,8 +174,8 @@ static void run_rounds(struct posters *p)
                 assert_int_equal(wc.status, DOCK_OK);
                 left--;
             } else if (dock_now_ns() > until) {
-                fprintf(stderr, "round %u: %u completions never come; again: DRYDOCK_SEED=%#llx\n", round, left,
-                        (unsigned long long)p->seed);
+                fprintf(stderr, "round %u: %u completions never come; again: DRYDOCK_SEED=%#llx\n", round,
+                        left, (unsigned long long)p->seed);
                 abort();
             } else {
                 sched_yield();
@@ -215,7 +220,8 @@ static void no_doorbell_is_lost_among_posters_and_an_engine(void **state)
     doorbells(true, times(20000) / slow_down());
 }
 
-// Posts exactly as the engine falls asleep: what it has to finish is finished long before its deep sleep would end.
+// Posts exactly as the engine falls asleep: what it has to finish is finished long before its deep sleep
+// would end.
 static void the_engine_is_woken_whenever_work_is_left_to_it(void **state)
 {
     struct end_opts o = {.mem = 1 << 20};
@@ -243,8 +249,8 @@ static void the_engine_is_woken_whenever_work_is_left_to_it(void **state)
         assert_true(end_wait(a.scq, &wc, 5000));
     }
     if (worst > 700000000ull)
-        fprintf(stderr, "once it took %llu ms; again: DRYDOCK_SEED=%#llx\n", (unsigned long long)worst / 1000000,
-                (unsigned long long)seed);
+        fprintf(stderr, "once it took %llu ms; again: DRYDOCK_SEED=%#llx\n",
+                (unsigned long long)worst / 1000000, (unsigned long long)seed);
     assert_true(worst <= 700000000ull);
     end_close(&a);
     end_close(&b);
@@ -278,7 +284,8 @@ struct feeder {
     dock_a32 credit;
 };
 
-// One request for each credit, after a pause that sweeps over the time between the consumer's look and its sleep.
+// One request for each credit, after a pause that sweeps over the time between the consumer's look and its
+// sleep.
 static void *feed(void *arg)
 {
     struct feeder *f = arg;
@@ -332,7 +339,10 @@ static void wake_ups(bool other_device, uint32_t rounds)
     end_open(&b, dev[1], other_device ? &listening : &deaf);
     pair_connect(&a, &b);
     struct dock_cq *cq = other_device ? b.rcq : a.scq;
-    struct feeder f = {.from = &a, .to = b.mr, .op = other_device ? DOCK_OP_SEND : DOCK_OP_WRITE, .rounds = rounds,
+    struct feeder f = {.from = &a,
+                       .to = b.mr,
+                       .op = other_device ? DOCK_OP_SEND : DOCK_OP_WRITE,
+                       .rounds = rounds,
                        .seed = dock_seed()};
     pthread_create(&t, NULL, feed, &f);
     for (uint32_t n = 1; n <= rounds; n++) {
@@ -348,7 +358,8 @@ static void wake_ups(bool other_device, uint32_t rounds)
             }
             slept++;
             if (!readable(chan, 5000)) {
-                fprintf(stderr, "round %u: a wake-up is lost; again: DRYDOCK_SEED=%#llx\n", n, (unsigned long long)f.seed);
+                fprintf(stderr, "round %u: a wake-up is lost; again: DRYDOCK_SEED=%#llx\n", n,
+                        (unsigned long long)f.seed);
                 abort();
             }
             take_event(chan, cq, other_device ? (void *)&b : (void *)&a);
@@ -433,7 +444,8 @@ static void post_one(struct end *a, struct end *b)
     assert_int_equal(end_post(a, &wr), 0);
 }
 
-// One shot; what lies there already raises nothing (verbs) or at once (URMA); any is not taken back by solicited.
+// One shot; what lies there already raises nothing (verbs) or at once (URMA); any is not taken back by
+// solicited.
 static void arming_is_one_shot_and_old_completions_raise_nothing(void **state)
 {
     struct dock_dev *dev;

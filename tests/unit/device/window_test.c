@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory windows: a key of its own over a part of a region, bound by a WR, taken back by a WR, from far or near.
+// Memory windows: a key of its own over a part of a region, bound by a WR, taken back by a WR, from far or
+// near.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,8 @@ static struct dock_sge sge;
 static void second_queue(struct pairs *p)
 {
     struct end_opts o = {0};
-    struct dock_qp_attr qa = {.pd = p->far.pd, .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1};
+    struct dock_qp_attr qa = {
+        .pd = p->far.pd, .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1};
 
     end_open(&p->other, p->dev, &o);
     dock_qp_destroy(p->other.qp);
@@ -73,8 +75,14 @@ static uint32_t done(struct end *e)
 
 static struct dock_wr bind_wr(struct pairs *p, uint8_t variant, uint64_t at, uint64_t len, uint32_t rights)
 {
-    return (struct dock_wr){.op = DOCK_OP_BIND, .flags = DOCK_F_COMPLETE, .rkey = p->mw->tid << 8,
-                            .remote = p->far.mr->lkey, .raddr = at, .operand = len, .compare = rights, .imm = variant};
+    return (struct dock_wr){.op = DOCK_OP_BIND,
+                            .flags = DOCK_F_COMPLETE,
+                            .rkey = p->mw->tid << 8,
+                            .remote = p->far.mr->lkey,
+                            .raddr = at,
+                            .operand = len,
+                            .compare = rights,
+                            .imm = variant};
 }
 
 static uint32_t bind_it(struct pairs *p, uint8_t variant, uint32_t rights)
@@ -116,7 +124,10 @@ static void bound_it_opens_its_range_and_nothing_beside(void **state)
     static const struct {
         int64_t off;
         uint32_t len, status;
-    } t[] = {{0, LEN, DOCK_OK}, {LEN - 1, 1, DOCK_OK}, {-1, 1, DOCK_ST_REM_ACCESS}, {0, LEN + 1, DOCK_ST_REM_ACCESS},
+    } t[] = {{0, LEN, DOCK_OK},
+             {LEN - 1, 1, DOCK_OK},
+             {-1, 1, DOCK_ST_REM_ACCESS},
+             {0, LEN + 1, DOCK_ST_REM_ACCESS},
              {LEN, 1, DOCK_ST_REM_ACCESS}};
     struct pairs p;
 
@@ -171,8 +182,9 @@ static void type_two_is_for_its_queue_type_one_for_the_domain(void **state)
 // Each way to be wrong: the bind fails at the binder, with the region as it was.
 static void a_bind_that_may_not_be(void **state)
 {
-    static const char *const how[] = {"region's key", "outside the region", "longer than the region", "no such window",
-                                      "a region for a window", "right that the region lacks"};
+    static const char *const how[] = {"region's key",           "outside the region",
+                                      "longer than the region", "no such window",
+                                      "a region for a window",  "right that the region lacks"};
 
     (void)state;
     for (unsigned i = 0; i < sizeof how / sizeof *how; i++) {
@@ -181,7 +193,8 @@ static void a_bind_that_may_not_be(void **state)
         open_pairs(&p, DOCK_SEG_MW2);
         struct dock_wr wr = bind_wr(&p, 1, (uintptr_t)p.far.mem + AT, LEN, RIGHTS);
         assert_int_equal(dock_mr_register(p.dev, p.far.pd, (uintptr_t)p.far.mem, 8192, (uintptr_t)p.far.mem,
-                                          DOCK_ACCESS_MW_BIND | DOCK_ACCESS_REMOTE_READ, &read_only), 0);
+                                          DOCK_ACCESS_MW_BIND | DOCK_ACCESS_REMOTE_READ, &read_only),
+                         0);
         if (i == 0)
             wr.remote ^= 4;
         if (i == 1)
@@ -211,13 +224,15 @@ static void a_region_is_busy_while_a_window_is_bound_to_it(void **state)
     (void)state;
     open_pairs(&p, DOCK_SEG_MW2);
     assert_int_equal(dock_mr_register(p.dev, p.far.pd, (uintptr_t)p.far.mem, 8192, (uintptr_t)p.far.mem,
-                                      DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_MW_BIND, &region), 0);
+                                      DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_MW_BIND, &region),
+                     0);
     struct dock_wr wr = bind_wr(&p, 1, (uintptr_t)p.far.mem, 64, RIGHTS);
     wr.remote = region->lkey;
     assert_int_equal(end_post(&p.far, &wr), 0);
     assert_int_equal(done(&p.far), DOCK_OK);
     assert_int_equal(dock_mr_deregister(region), -EBUSY);
-    assert_int_equal(use(&p.near, DOCK_OP_WRITE, p.mw->rkey, (uintptr_t)p.far.mem, 8), DOCK_OK); // nothing happened
+    assert_int_equal(use(&p.near, DOCK_OP_WRITE, p.mw->rkey, (uintptr_t)p.far.mem, 8),
+                     DOCK_OK); // nothing happened
     assert_int_equal(dock_mw_destroy(p.mw), 0);
     p.mw = NULL;
     assert_int_equal(dock_mr_deregister(region), 0);
@@ -293,8 +308,10 @@ static void invalidated_by_a_message_its_key_is_dead_and_the_region_free(void **
 
     struct dock_mr *region = p.far.mr; // not busy any more
     assert_int_equal(dock_mr_deregister(region), 0);
-    assert_int_equal(dock_mr_register(p.dev, p.far.pd, (uintptr_t)p.far.mem, p.far.mem_size, (uintptr_t)p.far.mem,
-                                      RIGHTS | DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_MW_BIND, &p.far.mr), 0);
+    assert_int_equal(dock_mr_register(p.dev, p.far.pd, (uintptr_t)p.far.mem, p.far.mem_size,
+                                      (uintptr_t)p.far.mem,
+                                      RIGHTS | DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_MW_BIND, &p.far.mr),
+                     0);
     assert_int_equal(bind_it(&p, 9, RIGHTS), DOCK_OK); // and the window may be bound anew
     assert_int_equal(write_it(&p, &p.near, p.mw->rkey), DOCK_OK);
     assert_int_equal(write_it(&p, &p.near, key), DOCK_ST_REM_ACCESS);

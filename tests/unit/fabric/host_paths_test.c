@@ -17,10 +17,10 @@
 #include "lib/duo.h"
 
 #define MEM (1u << 20)
-#define SRC 4096u      // near: what is written, where READs and old values land
-#define DST 8192u      // far: what one-sided requests reach
-#define BUF 524288u    // far: what receives take
-#define NOTE 458752u   // far: the notification
+#define SRC 4096u    // near: what is written, where READs and old values land
+#define DST 8192u    // far: what one-sided requests reach
+#define BUF 524288u  // far: what receives take
+#define NOTE 458752u // far: the notification
 
 enum way { RIGHT, BAD_KEY, BAD_BOUNDS, ZERO, WAYS };
 static const char *const way_name[] = {"right", "bad key", "bad bounds", "zero length"};
@@ -68,8 +68,9 @@ static void differs(const struct run *r, const char *what, uint64_t got, uint64_
     if (got == want)
         return;
     wrong++;
-    fprintf(stderr, "%s, %s, %s, %u bytes: %s: expected %#llx, got %#llx\n", ops[r->op].name, place_name[r->d.place],
-            way_name[r->way], r->len, what, (unsigned long long)want, (unsigned long long)got);
+    fprintf(stderr, "%s, %s, %s, %u bytes: %s: expected %#llx, got %#llx\n", ops[r->op].name,
+            place_name[r->d.place], way_name[r->way], r->len, what, (unsigned long long)want,
+            (unsigned long long)got);
 }
 
 static uint64_t apply(uint8_t op, uint64_t old, uint64_t v, uint64_t compare)
@@ -123,9 +124,18 @@ static void build(struct run *r)
     s[0] = (struct dock_sge){at, first, key};
     s[1] = (struct dock_sge){at, 0, key};
     s[2] = (struct dock_sge){at + first, r->len - first, key};
-    r->wr = (struct dock_wr){.op = ops[r->op].op, .id = 9, .sge = s, .nsge = 3, .flags = DOCK_F_COMPLETE,
-                             .rkey = r->d.mr.rkey, .raddr = r->d.mem + DST, .imm = 0xabcd, .operand = 0x0ff0ff0f,
-                             .compare = 0x1234, .notify_key = r->d.mr.rkey, .notify_addr = r->d.mem + NOTE,
+    r->wr = (struct dock_wr){.op = ops[r->op].op,
+                             .id = 9,
+                             .sge = s,
+                             .nsge = 3,
+                             .flags = DOCK_F_COMPLETE,
+                             .rkey = r->d.mr.rkey,
+                             .raddr = r->d.mem + DST,
+                             .imm = 0xabcd,
+                             .operand = 0x0ff0ff0f,
+                             .compare = 0x1234,
+                             .notify_key = r->d.mr.rkey,
+                             .notify_addr = r->d.mem + NOTE,
                              .notify_value = 77};
     if (k == ATOMIC) {
         s[0].len = r->len;
@@ -158,7 +168,8 @@ static void expect_bytes(struct run *r, uint64_t old, uint64_t far_before)
     uint64_t word;
 
     if (expected(r) || r->way == ZERO || k == NOTHING) {
-        differs(r, "bytes at the far end changed", far_sum(r, 0, BUF) != far_before, k == PUT_NOTIFY && !expected(r));
+        differs(r, "bytes at the far end changed", far_sum(r, 0, BUF) != far_before,
+                k == PUT_NOTIFY && !expected(r));
         return;
     }
     if (k == ATOMIC) {

@@ -28,7 +28,8 @@ static void make(struct cq *q, uint32_t size, uint32_t depth, uint32_t start, ui
     q->bytes = sizeof *q->rec + size * sizeof(struct dock_cqe);
     assert_int_equal(dock_arena_alloc(&fix.arena, q->bytes, 64, &q->off), 0);
     q->rec = dock_arena_at(&fix.arena, q->off);
-    dock_cqring_format(q->rec, (struct dock_cqe *)(q->rec + 1), q->off + sizeof *q->rec, size, depth, 7, flags, start);
+    dock_cqring_format(q->rec, (struct dock_cqe *)(q->rec + 1), q->off + sizeof *q->rec, size, depth, 7,
+                       flags, start);
     assert_int_equal(dock_cqview_open(&fix.arena.view, q->off, &q->v), 0);
     q->ci = start;
 }
@@ -97,7 +98,8 @@ static void an_overrun_is_told_to_one_producer_only(void **state)
     drop(&q);
 }
 
-// At every fill level and over several passes exactly what was produced is valid, nothing before and nothing after.
+// At every fill level and over several passes exactly what was produced is valid, nothing before and
+// nothing after.
 static void owner_bits_tell_valid_from_stale_on_every_pass(void **state)
 {
     (void)state;

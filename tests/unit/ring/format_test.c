@@ -11,7 +11,8 @@
 
 #include "ring/format.h"
 
-// Length of the control part: 48, WRITE with immediate 64, with notify 80. `fixed` blocks where data does not count.
+// Length of the control part: 48, WRITE with immediate 64, with notify 80. `fixed` blocks where data does
+// not count.
 static const struct {
     const char *name;
     unsigned op, number, control, fixed;
@@ -49,8 +50,8 @@ static void expect_blocks(unsigned i, unsigned inline_on, unsigned bytes, unsign
     unsigned got = dock_wqe_blocks_of(ops[i].op, inline_on, bytes, sges);
 
     if (got != want)
-        fprintf(stderr, "%s with %u SGEs, inline %u of %u bytes: expected %u blocks, got %u\n", ops[i].name, sges,
-                inline_on, bytes, want, got);
+        fprintf(stderr, "%s with %u SGEs, inline %u of %u bytes: expected %u blocks, got %u\n", ops[i].name,
+                sges, inline_on, bytes, want, got);
     assert_int_equal(got, want);
 }
 
@@ -118,10 +119,10 @@ static void fields_of_a_cqe(void **state)
     static const struct {
         size_t at, dword;
     } t[] = {
-        {offsetof(struct dock_cqe, dw0), 0},       {offsetof(struct dock_cqe, idx_local), 1},
+        {offsetof(struct dock_cqe, dw0), 0},          {offsetof(struct dock_cqe, idx_local), 1},
         {offsetof(struct dock_cqe, local_remote), 2}, {offsetof(struct dock_cqe, tpn), 3},
-        {offsetof(struct dock_cqe, bytes), 4},     {offsetof(struct dock_cqe, cookie), 5},
-        {offsetof(struct dock_cqe, eid), 7},       {offsetof(struct dock_cqe, data), 11},
+        {offsetof(struct dock_cqe, bytes), 4},        {offsetof(struct dock_cqe, cookie), 5},
+        {offsetof(struct dock_cqe, eid), 7},          {offsetof(struct dock_cqe, data), 11},
     };
 
     (void)state;
