@@ -43,8 +43,8 @@ void dock_engine_wake(struct dock_dev *dev)
         ring(dev->bell_fd);
 }
 
-// Raw producers ring by a plain store: compare every raw doorbell with what was seen of it last. The queue found
-// is pinned, not kept by the lock: running it may need the lock.
+// Raw producers ring by a plain store: compare every raw doorbell with what was seen of it last. The queue
+// found is pinned, not kept by the lock: running it may need the lock.
 static struct dock_qp *next_rung(struct dock_dev *dev)
 {
     struct dock_qp *qp;
@@ -74,8 +74,9 @@ static bool watch_raw(struct dock_dev *dev)
     return moved;
 }
 
-// Ready queues are their pollers' as long as these take any: an engine that mixes in takes the token away from a
-// thread that has a processor, and may then not get one itself. Since the last look nobody came: they are ours.
+// Ready queues are their pollers' as long as these take any: an engine that mixes in takes the token away
+// from a thread that has a processor, and may then not get one itself. Since the last look nobody came: they
+// are ours.
 static bool run_left_behind(struct dock_dev *dev)
 {
     uint32_t taken = dock_peek32(&dev->taken_by_pollers);

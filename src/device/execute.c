@@ -117,7 +117,8 @@ static struct dock_conn *way(struct dock_sq *sq)
     return dock_ud_way(sq->qp, sq->x.remote);
 }
 
-// A datagram to a device that is just being reached waits a moment for it: a program sends its first one once.
+// A datagram to a device that is just being reached waits a moment for it: a program sends its first one
+// once.
 #define DATAGRAM_PATIENCE_NS 200000000ull
 
 static enum dock_step datagram_unsent(struct dock_sq *sq, bool coming)

@@ -60,8 +60,9 @@ static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t rece
     return false;
 }
 
-// A poller that takes the completion clears the claim, without asking us: the consumer index is read before the
-// claim, and the claim is taken by a swap after the search, so that a receive is completed once whoever wins.
+// A poller that takes the completion clears the claim, without asking us: the consumer index is read before
+// the claim, and the claim is taken by a swap after the search, so that a receive is completed once whoever
+// wins.
 void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
 {
     struct dock_rqview *v = &qp->rq->view;

@@ -35,6 +35,8 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
         return dock_refuse(-EINVAL,
                            "queue pair of %u/%u WRs, %u/%u SGEs, %u bytes inline: more than the device has",
                            a->max_send_wr, a->max_recv_wr, a->max_send_sge, a->max_recv_sge, a->max_inline);
+    if (a->service > DOCK_UD)
+        return dock_refuse(-EOPNOTSUPP, "queues of URMA's own services have no way to their targets yet");
     if (!a->send_cq || !a->recv_cq)
         return dock_refuse(-EINVAL, "a queue pair needs two completion queues");
     if (a->srq && a->srq->dev != dev)

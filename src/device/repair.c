@@ -16,8 +16,8 @@ static void free_hazards(struct dock_dev *dev, dock_who dead)
     }
 }
 
-// Who died between its completion and our bell has left a sleeper: the event that is owed is attended to as if it had
-// rung.
+// Who died between its completion and our bell has left a sleeper: the event that is owed is attended to as
+// if it had rung.
 static void wake_sleepers(struct dock_dev *dev)
 {
     uint32_t dw0;

@@ -85,6 +85,9 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
         return false;
     if (x->operand == 0)
         return true; // length 0: unbind
+    if (mw->kind == DOCK_SEG_MW2 && mw->region &&
+        !(dock_acquire64(&mw->dev->segments[mw->tid].generation) & 1))
+        return false; // type 2: once, until it is invalidated
     if (!mr || mr->kind != DOCK_SEG_MR || mr->pd != mw->pd)
         return false;
     if (dock_peek32(&mr->dev->lkeys[mr->tid].key) !=

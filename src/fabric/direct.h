@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Small WRITEs in line: what the device may do itself on a way of a `direct` fabric, where both sides' memory is
-// mapped. Inside one stay in the target's memory as many as come in a row; whoever takes a key or a queue away
-// waits until the stay is over (dock_quiesce), so the queue is looked at once per stay and the key at every WRITE.
+// Small WRITEs in line: what the device may do itself on a way of a `direct` fabric, where both sides' memory
+// is mapped. Inside one stay in the target's memory as many as come in a row; whoever takes a key or a queue
+// away waits until the stay is over (dock_quiesce), so the queue is looked at once per stay and the key at
+// every WRITE.
 #ifndef DOCK_FABRIC_DIRECT_H
 #define DOCK_FABRIC_DIRECT_H
 

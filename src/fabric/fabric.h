@@ -10,7 +10,8 @@
 //  - a READ may be overtaken by what follows; its local effect may come any time before it is finished;
 //  - the source of a WRITE or SEND is read in the order of starting;
 //  - a request is finished exactly once, after its effects are placed.
-//  - after a request failed, those started behind it that are not placed yet never are, and finish as flushed;
+//  - after a request failed, those started behind it that are not placed yet never are, and finish as
+//  flushed;
 //  - a request that was PENDING is retried by the fabric: what it finishes with is final.
 // Fence, limits of reads in flight, retries, states and completions are the device's.
 #ifndef DOCK_FABRIC_FABRIC_H

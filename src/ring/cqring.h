@@ -103,8 +103,9 @@ static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_
     return (*dw0 & DOCK_CQE_OWNER) == dock_cqe_owner(ci, v->shift) ? e : NULL;
 }
 
-// Where the oldest of the newest `depth` entries stands, seen from a consumer at `ci`: further on only after an
-// overrun that was asked for. Such a ring has more entries than its depth, so that what is being written is none of them.
+// Where the oldest of the newest `depth` entries stands, seen from a consumer at `ci`: further on only after
+// an overrun that was asked for. Such a ring has more entries than its depth, so that what is being written
+// is none of them.
 static inline uint32_t dock_cq_oldest(const struct dock_cqview *v, uint32_t ci)
 {
     uint32_t tail =

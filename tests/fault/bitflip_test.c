@@ -378,7 +378,8 @@ static void one(struct side *s, uint32_t i)
     tell(TRAFFIC);
     atomic_fetch_add(&board->failed, !traffic(s, &board->desc[1], true, i + 1));
     await_peer();
-    // What is made anew for the next flip stays flipped while all is destroyed; the port is whole again after.
+    // What is made anew for the next flip stays flipped while all is destroyed; the port is whole again
+    // after.
     bool stays = (char *)byte < (char *)(s->end.qp->conn.peer->port + 1);
     bool early = stays && dock_decide(board->seed, 4, i) & 1;
     if (early)

@@ -207,7 +207,8 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     }
     if (!status)
         status = place(c, x, &b, (uint64_t)x->done + header, n, NULL);
-    // The sender's own memory went away: as on a wire, the half message holds its receive until the queue fails.
+    // The sender's own memory went away: as on a wire, the half message holds its receive until the queue
+    // fails.
     if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0))
         return done(x, status);
     if (__builtin_expect(status == DOCK_ST_RETRY_EXC,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Between two processes on memory in the arena, a million WRITEs make no system call from the first post to the
-// last poll: a seccomp filter on the posting thread ends the process at the first one that is not its exit.
+// Between two processes on memory in the arena, a million WRITEs make no system call from the first post to
+// the last poll: a seccomp filter on the posting thread ends the process at the first one that is not its
+// exit.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
