@@ -83,6 +83,11 @@ static uint32_t decode_data(struct dock_sq *sq, struct dock_xfer *x, unsigned at
     uint64_t total = 0;
 
     x->inline_data = NULL;
+    if (x->op == DOCK_OP_NOP || x->op == DOCK_OP_BIND || x->op == DOCK_OP_INV) {
+        x->nsge = 0; // carries no data: a count that a raw producer left there means nothing, and has no bound
+        x->len = 0;
+        return 0;
+    }
     if (x->flags & DOCK_F_INLINE) {
         if (x->op == DOCK_OP_READ || dock_op_is_atomic(x->op))
             return DOCK_ST_LOC_QP_OP;

@@ -272,6 +272,30 @@ static void nothing(struct duo *d, struct raw_queue *q)
     expect_success(d, q, 0);
 }
 
+// What carries no data has no use for a count of SGEs, and must not believe one.
+static void a_count_of_sges_where_none_belong_is_not_believed(void **state)
+{
+    static const unsigned ops[] = {0x11, 0x29, 0x28};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct duo d;
+        struct raw_queue q;
+        struct raw_wr wr = {.opcode = 0x11, .complete = 1};
+        open_raw(&d, &q, SELF_ARENA, 0);
+        unsigned char *sqe = q.ring + (q.pi & (BLOCKS - 1)) * 64;
+        raw_put(&q, &wr);
+        sqe[5] = (unsigned char)ops[i];
+        sqe[11] = 255;
+        q.pi += ops[i] == 0x28; // a bind has a second block
+        raw_ring(&q);
+        struct raw_cqe c = wait_cqe(&q);
+        assert_int_equal(c.status, i ? 2 : 0); // no window has that key
+        assert_int_equal(dock_qp_state(d.near.e.qp), i ? DOCK_ERR : DOCK_RTS);
+        duo_close(&d);
+    }
+}
+
 static void every_public_opcode_by_offset(void **state)
 {
     (void)state;
@@ -538,6 +562,7 @@ int main(void)
         cmocka_unit_test(wqes_of_one_to_four_blocks_at_every_place_of_the_ring),
         cmocka_unit_test(many_wqes_behind_one_doorbell_and_completions_only_where_asked),
         cmocka_unit_test(every_public_opcode_by_offset),
+        cmocka_unit_test(a_count_of_sges_where_none_belong_is_not_believed),
         cmocka_unit_test(the_owner_bit_of_another_pass_is_an_error_in_words),
         cmocka_unit_test(a_doorbell_beyond_the_ring_is_an_error_in_words),
         cmocka_unit_test(a_doorbell_that_goes_back_is_an_error_in_words),
