@@ -22,33 +22,64 @@ static inline const char *source(const struct dock_dev *dev, const struct dock_w
     return l->at + (s->va - l->va);
 }
 
-static inline bool suits(const struct dock_sq *sq, const struct dock_wqe *w, const struct dock_wqe_sge *s)
+// What matters of the WQE, each field read once: what is executed is what was checked. Read in the widths in
+// which it was written a moment ago: a wider load would wait until those stores have left the store buffer.
+struct small_write {
+    uint32_t flags, op, tp_sge, remote, token;
+    uint64_t address;
+    struct dock_wqe_sge sge;
+};
+
+static inline uint32_t word32(const void *at)
+{
+    return dock_peek32((const dock_a32 *)at);
+}
+
+static inline uint64_t word64(const void *at)
+{
+    return dock_peek64((const dock_a64 *)at);
+}
+
+static inline void read_wqe(const struct dock_sq *sq, struct small_write *w)
+{
+    const char *b = sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK;
+
+    w->flags = word32(b);
+    w->op = word32(b + 4);
+    w->tp_sge = word32(b + 8);
+    w->remote = word32(b + 12) & DOCK_ID_MASK;
+    w->token = word32(b + 32);
+    w->address = word64(b + 40);
+    w->sge.len = word32(b + 48);
+    w->sge.key = word32(b + 52);
+    w->sge.va = word64(b + 56);
+}
+
+static inline bool suits(const struct dock_sq *sq, const struct small_write *w)
 {
     uint32_t owner = sq->exec & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
 
     return (w->flags & ~HARMLESS) == owner && (w->op & 0xffc0ff00) == DOCK_OP_WRITE << 8 &&
-           w->tp_sge == 1u << 24 && s->len - 1 < FAST_BYTES;
+           w->tp_sge == 1u << 24 && w->sge.len - 1 < FAST_BYTES;
 }
 
 // The WQE at the head of the queue, if it suits. The local and the remote stay are held.
 static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
 {
-    struct dock_wqe w; // a copy: what is executed is what was checked
-    struct dock_wqe_sge s;
+    struct small_write w;
     const char *from;
 
-    memcpy(&w, sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK, sizeof w);
-    memcpy(&s, w.body, sizeof s);
-    if (!suits(sq, &w, &s))
+    read_wqe(sq, &w);
+    if (!suits(sq, &w))
         return false;
-    from = source(sq->qp->dev, &s, sq->x.pd);
-    if (!from || !dock_direct_write(sq->conn, w.remote & DOCK_ID_MASK, w.token, w.address, from, s.len))
+    from = source(sq->qp->dev, &w.sge, sq->x.pd);
+    if (!from || !dock_direct_write(sq->conn, w.remote, w.token, w.address, from, w.sge.len))
         return false;
-    sq->bytes += s.len;
-    stay->bytes -= s.len < stay->bytes ? s.len : stay->bytes;
+    sq->bytes += w.sge.len;
+    stay->bytes -= w.sge.len < stay->bytes ? w.sge.len : stay->bytes;
     if (w.flags & DOCK_F_COMPLETE) {
         struct dock_outcome o = {
-            .bytes = s.len, .flags = w.flags, .op = DOCK_OP_WRITE, .last_block = sq->exec};
+            .bytes = w.sge.len, .flags = w.flags, .op = DOCK_OP_WRITE, .last_block = sq->exec};
         dock_sq_retire(sq, &o);
     } else {
         sq->retired++;
