@@ -13,8 +13,9 @@ struct dock_rundir {
 };
 
 // Open, and make if missing, the runtime directory (mode 0700). `wanted` NULL: chosen from the environment.
-// Refused with a reason in words: -EINVAL (not absolute); -ENAMETOOLONG; -ENOTDIR (a link, or no directory: never followed);
-// -EPERM (another owner); -EACCES (group or others may enter). Other -errno as the system gave it.
+// Refused with a reason in words: -EINVAL (not absolute); -ENAMETOOLONG; -ENOTDIR (a link, or no directory:
+// never followed); -EPERM (another owner); -EACCES (group or others may enter). Other -errno as the system
+// gave it.
 int dock_rundir_open(const char *wanted, struct dock_rundir *out);
 void dock_rundir_close(struct dock_rundir *dir);
 

@@ -84,7 +84,8 @@ static uint32_t decode_data(struct dock_sq *sq, struct dock_xfer *x, unsigned at
 
     x->inline_data = NULL;
     if (x->op == DOCK_OP_NOP || x->op == DOCK_OP_BIND || x->op == DOCK_OP_INV) {
-        x->nsge = 0; // carries no data: a count that a raw producer left there means nothing, and has no bound
+        x->nsge =
+            0; // carries no data: a count that a raw producer left there means nothing, and has no bound
         x->len = 0;
         return 0;
     }
