@@ -9,7 +9,7 @@ static struct dock_qp *next_in_need(struct dock_dev *dev)
     pthread_mutex_lock(&dev->lock);
     for (qp = dev->qps; qp; qp = qp->next)
         if (dock_peek32(&qp->rec->attention) & ~DOCK_ATTN_COMM ||
-            (!qp->comm_told && dock_peek32(&qp->rec->attention)))
+            (!dock_peek32(&qp->comm_told) && dock_peek32(&qp->rec->attention)))
             break;
     if (qp)
         atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
@@ -31,20 +31,31 @@ static void tell_limit(struct dock_rq *srq)
     dock_event_raise(srq->dev, srq->events, &e, &srq->events_got);
 }
 
+void dock_attend_limit(struct dock_qp *qp)
+{
+    uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, ~DOCK_ATTN_LIMIT, memory_order_acq_rel);
+
+    if (why & DOCK_ATTN_LIMIT && qp->rq->shared)
+        tell_limit(qp->rq);
+}
+
+#define IN_ERROR (DOCK_ATTN_ACCESS | DOCK_ATTN_REQUEST | DOCK_ATTN_LOCAL | DOCK_ATTN_FLUSH)
+
 static void attend_queue(struct dock_qp *qp)
 {
-    // COMM stays set: it keeps the peer from ringing at every message. Pairs with the peer's release.
-    uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, DOCK_ATTN_COMM, memory_order_acq_rel);
+    // COMM stays set: it keeps the peer from ringing at every message. What fails the queue is taken under its
+    // token. Pairs with the peer's release.
+    uint32_t why =
+        atomic_fetch_and_explicit(&qp->rec->attention, DOCK_ATTN_COMM | IN_ERROR, memory_order_acq_rel);
 
-    if (why & DOCK_ATTN_COMM && !qp->comm_told) {
-        qp->comm_told = true;
+    if (why & DOCK_ATTN_COMM && !dock_swap32(&qp->comm_told, 1)) {
         if (dock_peek32(&qp->rec->state) == DOCK_RTR)
             tell(qp, DOCK_EVENT_COMM_EST);
     }
     if (why & DOCK_ATTN_LIMIT && qp->rq->shared)
         tell_limit(qp->rq);
-    if (why & (DOCK_ATTN_ACCESS | DOCK_ATTN_REQUEST | DOCK_ATTN_LOCAL | DOCK_ATTN_FLUSH))
-        dock_qp_error(qp);
+    if (why & IN_ERROR)
+        why = dock_qp_error_for(qp, IN_ERROR);
     if (why & DOCK_ATTN_ACCESS)
         tell(qp, DOCK_EVENT_QP_ACCESS_ERR);
     else if (why & DOCK_ATTN_REQUEST)

@@ -116,19 +116,48 @@ void dock_rq_flush(struct dock_qp *qp)
         flush_one(qp, receive);
 }
 
+// The token is held until the receives are flushed: a program that has seen the failure and resets the queue
+// waits for it, so that nothing of the queue's next life is flushed.
+static void flush_held(struct dock_qp *qp)
+{
+    dock_quiesce(qp->dev, &qp->sq); // who is placing a message has completed its receive when this returns
+    dock_rq_flush(qp);
+}
+
+static void error_held(struct dock_qp *qp)
+{
+    dock_publish32(&qp->rec->state, DOCK_ERR); // pairs with answers() of the peers
+    dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, DOCK_ERR);
+    flush_held(qp);
+}
+
 void dock_qp_error(struct dock_qp *qp)
 {
     dock_sq_hold(&qp->sq);
-    uint32_t state = dock_peek32(&qp->rec->state);
-    if (state != DOCK_GONE && state != DOCK_RESET) {
-        dock_publish32(&qp->rec->state, DOCK_ERR); // pairs with answers() of the peers
-        dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, DOCK_ERR);
-    }
+    if (dock_peek32(&qp->rec->state) != DOCK_GONE)
+        error_held(qp);
     dock_sq_release(&qp->sq); // rings: the send side is flushed
-    if (dock_peek32(&qp->rec->state) != DOCK_ERR)
-        return;
-    dock_quiesce(qp->dev, NULL); // who is placing a message has completed its receive when this returns
-    dock_rq_flush(qp);
+}
+
+uint32_t dock_qp_error_for(struct dock_qp *qp, uint32_t causes)
+{
+    dock_sq_hold(&qp->sq);
+    // RESET forgets them under the token: what is found here was meant for this life of the queue. Pairs with
+    // the release of whoever set them.
+    uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, ~causes, memory_order_acq_rel) & causes;
+    uint32_t state = dock_peek32(&qp->rec->state);
+    if (why && state != DOCK_GONE && state != DOCK_RESET)
+        error_held(qp);
+    dock_sq_release(&qp->sq);
+    return why;
+}
+
+void dock_rq_posted_late(struct dock_qp *qp)
+{
+    dock_sq_hold(&qp->sq);
+    if (dock_peek32(&qp->rec->state) == DOCK_ERR)
+        flush_held(qp);
+    dock_sq_release(&qp->sq);
 }
 
 void dock_cq_overrun(struct dock_cq *cq)

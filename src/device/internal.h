@@ -121,12 +121,12 @@ struct dock_qp {
     uint8_t retry, rnr_retry;
     uint32_t rd_atomic;
     uint32_t raw_seen; // the raw doorbell as the engine last saw it
-    bool sqd_event, comm_told;
-    dock_a32 pins;             // the engine works on it: destroy waits
-    struct dock_conn conn;     // RC, UC: the way to the peer
-    struct dock_conn *ud_conn; // UD: ways by destination, newest first
-    pthread_mutex_t modify;    // of state changes by the program
-    dock_a32 last_wqe_told;
+    bool sqd_event;
+    dock_a32 pins;                     // the engine works on it: destroy waits
+    struct dock_conn conn;             // RC, UC: the way to the peer
+    struct dock_conn *ud_conn;         // UD: ways by destination, newest first
+    pthread_mutex_t modify;            // of state changes by the program
+    dock_a32 last_wqe_told, comm_told; // events that come once
     struct dock_events *events;
     dock_a32 events_got;
     struct dock_qp *next, *prev; // of the device
@@ -265,6 +265,8 @@ void dock_engine_step(struct dock_dev *dev);
 
 // ---- attend.c: what peers left for us
 void dock_attend(struct dock_dev *dev);
+// The queue pair goes away or is reset: a limit event of its shared queue that it still owes is told.
+void dock_attend_limit(struct dock_qp *qp);
 
 // ---- peers.c
 int dock_peers_open(struct dock_dev *dev);
@@ -302,8 +304,12 @@ void dock_qp_drained(struct dock_qp *qp);
 // ---- fail.c: error states
 // The queue is in error from now on (its token is held). Receives are flushed by the engine.
 void dock_qp_fail(struct dock_qp *qp, uint32_t cause);
-// To ERR from outside the run loop: both sides are flushed when it returns.
+// To ERR from outside the run loop: the receives are flushed when it returns, and of the sends a budget.
 void dock_qp_error(struct dock_qp *qp);
+// The same when one of the causes (DOCK_ATTN_*) is still set: taken, and returned.
+uint32_t dock_qp_error_for(struct dock_qp *qp, uint32_t causes);
+// Receives were posted to a queue in ERR: flushed behind those that a message was just being placed in.
+void dock_rq_posted_late(struct dock_qp *qp);
 void dock_rq_flush(struct dock_qp *qp);
 // Flush the receives that `who` (0: anybody) claimed for this queue and will not complete.
 void dock_rq_flush_claims(struct dock_qp *qp, dock_who who);

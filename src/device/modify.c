@@ -79,9 +79,11 @@ static void forget_requests(struct dock_qp *qp)
         dock_rq_forget_claims(qp);
     else
         dock_rq_clear(qp->rq);
+    dock_cq_forget(qp->recv_cq, qp); // a repair may have flushed a dead peer's claim since: none is left now
+    dock_attend_limit(qp);
     dock_set32(&qp->rec->attention, 0);
     dock_set32(&qp->last_wqe_told, 0);
-    qp->comm_told = false;
+    dock_set32(&qp->comm_told, 0);
 }
 
 void dock_qp_drained(struct dock_qp *qp)
