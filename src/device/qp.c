@@ -307,12 +307,15 @@ int dock_qp_destroy(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
 
-    delist(dev, qp);
+    // It stays in the device's list until the token is ours: while another thread still runs it, who takes
+    // memory away must find it there and wait.
     dock_sq_hold(&qp->sq);
     dock_publish32(&qp->rec->state, DOCK_GONE); // pairs with answers() of the peers
     dock_port_moment(dev->port, DOCK_AT_STATE, qp->number, DOCK_GONE);
     wait_landed(&qp->sq);
     dock_quiesce(dev, &qp->sq);
+    delist(dev, qp);
+    dock_attend_limit(qp);
     dock_sq_release(&qp->sq);
     dock_lists_remove(dev, &qp->sq);
     wait_unpinned(qp);
