@@ -156,5 +156,9 @@ void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp)
             dock_rq_return(qp->rq, e->idx_local & 0xffff, &id);
         dock_cqe_skip(e, dw0);
     }
+    // Nobody need poll for what is no more: room for others now, unless a poller goes by without the lock.
+    while (!cq->lock_free && dock_cq_look(&cq->view, cq->ci, &dw0) && dw0 & DOCK_CQE_SKIP)
+        cq->ci++;
+    dock_publish32(&cq->rec->ci, cq->ci); // pairs with has_room in ring/cqring.c
     dock_spin_unlock(&cq->lock);
 }
