@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// link: verbs timeout: 240 The n-th allocation or system call of a verbs program's whole life fails, for
+// link: verbs
+// timeout: 240
+// The n-th allocation or system call of a verbs program's whole life fails, for
 // every n until nothing fails any more: open, one object of each kind, a transfer, everything destroyed,
 // close. A failing creator returns NULL and errno, the others a positive errno value; each with a reason;
 // descriptors, mappings and heap blocks are as before. One failure: nth_verbs_test N
-#ifdef __SANITIZE_THREAD__
+#ifdef DOCK_SANITIZED
 int main(void)
 {
-    return 77; // ThreadSanitizer needs these functions for itself
+    return 77; // a sanitizer's runtime needs these functions for itself
 }
 #else
 #include <infiniband/verbs.h>
