@@ -126,6 +126,9 @@ static void publish_record(struct dock_qp *qp)
     r->sq_blocks = qp->sq.post.mask + 1;
     r->sq_depth = qp->sq.post.depth;
     dock_set32(&r->access, 0);
+    dock_set32(&r->qkey, 0);
+    dock_set32(&r->rnr_timer, 0);
+    dock_set32(&r->rd_atomic, 0);
     dock_set32(&r->peer_id, 0);
     dock_set32(&r->peer_who, 0);
     dock_set32(&r->attention, 0);

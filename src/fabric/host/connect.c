@@ -12,6 +12,11 @@ static struct dock_qrec *find_queue(struct dock_peer *peer, uint32_t id)
     return block && block % 64 == 0 ? dock_view_at(peer->view, off, sizeof(struct dock_qrec)) : NULL;
 }
 
+static uint64_t hazard_owner(dock_who me, uint32_t queue)
+{
+    return (uint64_t)me << 32 | queue | 1u << 31;
+}
+
 static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uint32_t queue)
 {
     uint64_t table = peer->port->hazards;
@@ -21,8 +26,7 @@ static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uin
     for (uint32_t i = 0; h && i < DOCK_HAZARDS; i++) {
         uint32_t at = (peer->hazard_hint + i) % DOCK_HAZARDS;
         uint64_t nobody = 0;
-        if (dock_peek64(&h[at].owner) ||
-            !dock_claim64(&h[at].owner, &nobody, (uint64_t)me << 32 | queue | 1u << 31))
+        if (dock_peek64(&h[at].owner) || !dock_claim64(&h[at].owner, &nobody, hazard_owner(me, queue)))
             continue;
         uint32_t high = dock_peek32(&peer->port->hazard_high);
         while (high <= at && !dock_claim32(&peer->port->hazard_high, &high, at + 1))
@@ -31,6 +35,15 @@ static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uin
         return &h[at];
     }
     return NULL;
+}
+
+// The queue that has the number now. What was checked of another is forgotten.
+static void meet(struct dock_conn *c)
+{
+    c->serial = dock_acquire32(&c->queue->serial);
+    c->views = false;
+    for (unsigned i = 0; i < DOCK_RKEYS; i++)
+        c->key[i].rec = NULL;
 }
 
 int dock_host_connect(struct dock_conn *c)
@@ -47,10 +60,7 @@ int dock_host_connect(struct dock_conn *c)
         return -EHOSTUNREACH;
     }
     c->hazard_value = dock_peek64(&c->hazard->busy) & ~1ull;
-    c->serial = dock_acquire32(&c->queue->serial);
-    c->views = false;
-    for (unsigned i = 0; i < DOCK_RKEYS; i++)
-        c->key[i].rec = NULL;
+    meet(c);
     c->peer = peer;
     dock_port_moment(peer->port, DOCK_AT_CONNECT, c->source_qp, c->dest_qp);
     return 0;
@@ -60,7 +70,10 @@ void dock_host_disconnect(struct dock_conn *c)
 {
     if (!c->peer)
         return;
-    dock_publish64(&c->hazard->owner, 0); // pairs with the claim of the next user
+    // Only if it is still ours: the target may have declared us dead and let others have it. Pairs with the
+    // claim of the next user.
+    uint64_t mine = hazard_owner(c->waiter->me, c->source_qp);
+    dock_claim64(&c->hazard->owner, &mine, 0);
     dock_up_peer_put(c->dev, c->peer);
     c->peer = NULL;
 }
@@ -72,7 +85,8 @@ static bool open_views(struct dock_conn *c)
     struct dock_qrec seen = {
         .kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
 
-    if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp)
+    if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp ||
+        seen.kind_service != (DOCK_QUEUE_PAIR << 8 | (uint32_t)c->service)) // another service does not answer
         return false;
     if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
         return false;
@@ -86,8 +100,13 @@ static bool answers(struct dock_conn *c)
     struct dock_qrec *q = c->queue;
     uint32_t state = dock_acquire32(&q->state); // pairs with the publish in dock_qp_modify
 
-    if (state < DOCK_RTR || state > DOCK_SQE || dock_peek32(&q->serial) != c->serial)
+    if (state < DOCK_RTR || state > DOCK_SQE)
         return false;
+    if (__builtin_expect(dock_peek32(&q->serial) != c->serial, 0)) {
+        if (c->service != DOCK_UD)
+            return false;
+        meet(c); // all that a datagram knows is the number: it is for whoever has it now
+    }
     if (c->service == DOCK_RC || c->service == DOCK_UC) {
         if (dock_peek32(&q->peer_id) != c->source_qp || dock_peek32(&q->peer_who) != c->waiter->me)
             return false;

@@ -415,6 +415,51 @@ static void what_a_datagram_queue_cannot_take_is_dropped_and_the_sender_does_not
     end_close(&to);
 }
 
+static void a_datagram_does_not_reach_a_queue_of_another_service(void **state)
+{
+    struct end_opts o = {.service = DOCK_UD}, rc = {0};
+    struct end from, to;
+
+    (void)state;
+    end_open(&from, dev, &o);
+    end_open(&to, dev, &rc);
+    end_connect(&from, 0, NULL);
+    end_connect(&to, dock_qp_number(from.qp), NULL); // with the same qkey
+    assert_int_equal(end_recv(&to, 1, to.mem, 48), 0);
+    send_to(&from, &to, QKEY, 8, 1);
+    expect_none(to.rcq);
+    end_close(&from);
+    end_close(&to);
+}
+
+// A number is given again: datagrams are for the queue that has it now.
+static void datagrams_reach_the_next_queue_of_a_number(void **state)
+{
+    struct end_opts o = {.service = DOCK_UD, .mem = 65536};
+    struct end from, to;
+    uint32_t number;
+    unsigned tries = 0;
+
+    (void)state;
+    end_open(&from, dev, &o);
+    end_open(&to, dev, &o);
+    end_connect(&from, 0, NULL);
+    end_connect(&to, 0, NULL);
+    reach(&from, &to);
+    number = dock_qp_number(to.qp);
+    do {
+        end_close(&to);
+        end_open(&to, dev, &o);
+    } while (dock_qp_number(to.qp) != number && ++tries < 5000);
+    assert_int_equal(dock_qp_number(to.qp), number);
+    end_connect(&to, 0, NULL);
+    assert_int_equal(end_recv(&to, 5, to.mem, 48), 0);
+    send_to(&from, &to, QKEY, 8, 6);
+    expect_datagram(&to, 5, &from, 8, 6);
+    end_close(&from);
+    end_close(&to);
+}
+
 // More than the path carries, or what datagrams cannot be, is the sender's error; its queue goes on after
 // that.
 static void the_senders_own_mistakes_put_it_into_sqe(void **state)
@@ -460,6 +505,8 @@ int main(void)
         cmocka_unit_test(a_failed_queue_pair_leaves_the_receives_to_the_others),
         cmocka_unit_test(one_queue_sends_datagrams_to_two_in_this_and_another_device),
         cmocka_unit_test(what_a_datagram_queue_cannot_take_is_dropped_and_the_sender_does_not_learn),
+        cmocka_unit_test(a_datagram_does_not_reach_a_queue_of_another_service),
+        cmocka_unit_test(datagrams_reach_the_next_queue_of_a_number),
         cmocka_unit_test(the_senders_own_mistakes_put_it_into_sqe),
     };
 
