@@ -59,9 +59,13 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     status = dock_host_rkey(c, x->remote, x->token, x->raddr, 8, DOCK_ACCESS_REMOTE_ATOMIC, &k);
     if (status)
         return status;
+    // The name is aligned; under another name than its address the word itself need not be.
+    uint64_t inside = x->raddr - k->va;
+    if ((k->base ? (uintptr_t)k->base + inside : k->addr + inside) & 7)
+        return DOCK_ST_REM_INV_REQ;
     if (!k->base)
-        return on_plain(c, x, k->addr + (x->raddr - k->va), old);
-    *old = on_mapped(x, (dock_a64 *)(void *)(k->base + (x->raddr - k->va)));
+        return on_plain(c, x, k->addr + inside, old);
+    *old = on_mapped(x, (dock_a64 *)(void *)(k->base + inside));
     return DOCK_OK;
 }
 

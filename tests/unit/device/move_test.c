@@ -222,6 +222,27 @@ static void self_plain(void **state)
     everything(true, true);
 }
 
+// A region may be named otherwise than it lies: it is the word itself that must be aligned.
+static void an_atomic_on_a_word_that_is_aligned_by_name_only_is_refused(void **state)
+{
+    const uint32_t rights = DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_ATOMIC;
+
+    (void)state;
+    for (unsigned plain = 0; plain < 2; plain++) {
+        struct world w;
+        struct dock_mr *mr;
+        struct dock_sge sge;
+        open_world(&w, true, plain);
+        uintptr_t lies = (uintptr_t)w.b.mem + 4;
+        assert_int_equal(dock_mr_register(w.dev[1], w.b.pd, lies, 64, 0x10000, rights, &mr), 0);
+        struct dock_wr wr = wr_onesided(DOCK_OP_FADD, &w.a, &sge, 0, 8, mr, 0x10000);
+        assert_int_equal(end_post(&w.a, &wr), 0);
+        assert_int_equal(done(&w.a).status, DOCK_ST_REM_INV_REQ);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +250,7 @@ int main(void)
         cmocka_unit_test(host_plain),
         cmocka_unit_test(self_arena),
         cmocka_unit_test(self_plain),
+        cmocka_unit_test(an_atomic_on_a_word_that_is_aligned_by_name_only_is_refused),
     };
 
     return cmocka_run_group_tests_name("every opcode moves its bytes", tests, NULL, NULL);
