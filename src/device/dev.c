@@ -227,6 +227,8 @@ no_tables:
 
 int dock_dev_close(struct dock_dev *dev)
 {
+    if (dev->arena.view.pid != getpid())
+        return 0; // in a forked child: the engine, the mappings and the names are its parent's
     if (dev->n_qp || dev->n_cq || dev->n_srq || dev->n_mr || dev->n_mw)
         return dock_refuse(-EBUSY,
                            "the device has %u queue pairs, %u CQs, %u shared receive queues, %u regions",
