@@ -7,18 +7,20 @@
 #include "base/clock.h"
 #include "device/internal.h"
 
+#define GAP_NS 100000000ull // between two looks; a longer one was spent stopped
+
 // A peer that was stopped in the middle of its work is endured for a while, then declared dead.
-static bool given_up(struct dock_dev *dev, const struct dock_hazard *h, uint64_t since)
+static bool given_up(struct dock_dev *dev, const struct dock_hazard *h, uint64_t watched)
 {
     dock_who who = (dock_who)(dock_peek64(&h->owner) >> 32);
 
     if (who == 0)
         return true;
-    if (who == dev->waiter.me || dock_now_ns() - since < 1000000)
+    if (who == dev->waiter.me || watched < 1000000)
         return false;
     if (dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD)
         return true;
-    if (dock_now_ns() - since < dev->waiter.stopped_limit_ns)
+    if (watched < dev->waiter.stopped_limit_ns)
         return false;
     dock_warn("device %#x has been stopped in the middle of a request for too long: declared dead", who);
     dock_idtable_evict(&dev->ids_table, who);
@@ -27,15 +29,18 @@ static bool given_up(struct dock_dev *dev, const struct dock_hazard *h, uint64_t
 
 static void await_peer(struct dock_dev *dev, const struct dock_hazard *h)
 {
-    uint64_t seen = dock_acquire64(&h->busy), since = 0; // pairs with dock_host_leave
+    uint64_t seen = dock_acquire64(&h->busy), watched = 0, last = 0; // pairs with dock_direct_leave
 
     for (unsigned spins = 0; seen & 1 && dock_acquire64(&h->busy) == seen; spins++) {
         if (spins < 1000) {
             dock_relax();
             continue;
         }
-        since = since ? since : dock_now_ns();
-        if (given_up(dev, h, since))
+        // Time that we watched, not time that passed: who was stopped beside the peer must not blame it.
+        uint64_t now = dock_now_ns(), gap = last ? now - last : 0;
+        watched += gap < GAP_NS ? gap : GAP_NS;
+        last = now;
+        if (given_up(dev, h, watched))
             return;
         sched_yield();
     }
@@ -55,9 +60,10 @@ static void await_own(const struct dock_sq *sq)
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
 {
     struct dock_hazard *h = dev->hazards;
-    uint32_t high = dock_acquire32(&dev->port->hazard_high);
 
     dock_fence_heavy(); // pairs with the light fences in dock_host_enter and execute.c
+    // Behind the fence: who is counted later looks later, and finds what is invalid.
+    uint32_t high = dock_acquire32(&dev->port->hazard_high);
     for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++)
         await_peer(dev, &h[i]);
     for (const struct dock_qp *qp = dev->qps; qp; qp = qp->next)
