@@ -47,6 +47,10 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
         status = check(c, x, &k);
         if (__builtin_expect(status, 0))
             return fail(x, status);
+        // A READ does not pass earlier WRITEs and atomics of its queue: they are visible before it looks (two
+        // queues that write a word each and read the other's do not both miss).
+        if (x->op == DOCK_OP_READ && x->done == 0)
+            dock_fence_full();
         status = dock_host_move(c, x, dock_host_place(c, k, x->raddr + x->done), n, x->op != DOCK_OP_READ);
         if (__builtin_expect(status, 0))
             return fail(x, status);
