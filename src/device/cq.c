@@ -127,12 +127,15 @@ uint32_t dock_cq_depth(const struct dock_cq *cq)
 
 int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once)
 {
-    uint32_t want = solicited_only ? DOCK_ARM_SOLICITED : DOCK_ARM_ANY, dw0;
+    uint32_t none = DOCK_ARM_NONE, dw0;
 
     dock_set32(&cq->asked, 1); // only repair.c looks, long after
-    // Once armed for any completion, asking for less does not take it back (man ibv_req_notify_cq).
-    if (dock_peek32(&cq->rec->armed) != DOCK_ARM_ANY)
-        dock_publish32(&cq->rec->armed, want);
+    // Once armed for any completion, asking for less does not take it back (man ibv_req_notify_cq), also when
+    // two threads ask at the same instant.
+    if (solicited_only)
+        dock_claim32(&cq->rec->armed, &none, DOCK_ARM_SOLICITED);
+    else
+        dock_publish32(&cq->rec->armed, DOCK_ARM_ANY);
     dock_fence_heavy(); // pairs with dock_cq_fires: store armed, load CQE | store CQE, load armed
     if (at_once && dock_cq_look(&cq->view, dock_peek32(&cq->rec->ci), &dw0) &&
         dock_cq_fires(&cq->view, !solicited_only))

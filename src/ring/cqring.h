@@ -80,9 +80,10 @@ static inline bool dock_cq_fires(struct dock_cqview *v, bool solicited)
 {
     dock_fence_light();
     uint32_t armed = dock_peek32(&v->rec->armed);
-    if (__builtin_expect(armed == DOCK_ARM_NONE || (armed == DOCK_ARM_SOLICITED && !solicited), 1))
-        return false;
-    return dock_claim32(&v->rec->armed, &armed, DOCK_ARM_NONE);
+    while (__builtin_expect(armed == DOCK_ARM_ANY || (armed == DOCK_ARM_SOLICITED && solicited), 0))
+        if (dock_claim32(&v->rec->armed, &armed, DOCK_ARM_NONE))
+            return true; // else it was fired by another, or armed for more meanwhile: looked at again
+    return false;
 }
 
 // Does a valid entry stand at `pos`?
