@@ -101,6 +101,15 @@ static inline void dock_fence_store(void)
 #endif
 }
 
+// What was loaded before is not younger than what is loaded after: a copy, then the word that tells whether it
+// holds.
+static inline void dock_fence_load(void)
+{
+#ifndef __SANITIZE_THREAD__
+    atomic_thread_fence(memory_order_acquire);
+#endif
+}
+
 // The asymmetric pair: the hot side pays a compiler barrier, the rare side makes every thread of every
 // registered process execute a full fence (membarrier). Where the kernel has none, both are full fences.
 // dock_fence_asymmetric is set once, by dock_fence_init(), before any thread runs.

@@ -101,6 +101,7 @@ static int __attribute__((noinline)) take_newest(struct dock_cq *cq, struct dock
         if (!e)
             return 0;
         struct dock_cqe copy = *e;
+        dock_fence_load(); // pairs with the unlock in dock_cq_produce: whoever overwrites has moved the tail
         if (dock_cq_oldest(&cq->view, cq->ci) == cq->ci && (++cq->ci, take(cq, &copy, dw0, wc)))
             return 1;
     }
