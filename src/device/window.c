@@ -151,17 +151,31 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
     return mw ? DOCK_OK : DOCK_ST_MW_BIND;
 }
 
+// dev->lock is held: the key is any number, its window may be going away.
+static struct dock_mr *window_of_key(const struct dock_sq *sq, uint32_t key)
+{
+    struct dock_mr *mw = by_key(sq->qp->dev, key);
+
+    return mw && mw->kind == DOCK_SEG_MW2 && mw->rkey == key && mw->pd == sq->qp->attr.pd ? mw : NULL;
+}
+
 static uint32_t invalidate(struct dock_sq *sq, const struct dock_xfer *x)
 {
     struct dock_dev *dev = sq->qp->dev;
-    struct dock_mr *mw = by_key(dev, x->token);
+    struct dock_mr *mw;
 
-    if (!mw || mw->kind != DOCK_SEG_MW2 || mw->rkey != x->token || mw->pd != sq->qp->attr.pd)
+    pthread_mutex_lock(&dev->lock);
+    mw = window_of_key(sq, x->token);
+    if (mw)
+        dock_segrec_clear(dev, mw->tid);
+    pthread_mutex_unlock(&dev->lock);
+    if (!mw)
         return DOCK_ST_MW_BIND;
-    dock_segrec_clear(dev, mw->tid);
     dock_quiesce(dev, sq);
     pthread_mutex_lock(&dev->lock);
-    unbind(mw);
+    mw = window_of_key(sq, x->token);
+    if (mw && dock_peek64(&dev->segments[mw->tid].generation) & 1) // not bound anew meanwhile
+        unbind(mw);
     pthread_mutex_unlock(&dev->lock);
     return DOCK_OK;
 }
