@@ -51,9 +51,15 @@ static inline uint32_t dock_word_lock(dock_a64 *word, const struct dock_waiter *
     return dock_word_wait(word, w, inherited);
 }
 
-static inline void dock_word_unlock(dock_a64 *word, uint32_t value)
+// Leave it with a new value. A holder that was stopped, given up and continued finds another's name in the word:
+// what it would have published is void, and it leaves the word alone (a plain store would take the value back
+// and open somebody else's lock).
+static inline void dock_word_unlock(dock_a64 *word, const struct dock_waiter *w, uint32_t value)
 {
-    dock_publish64(word, dock_word_make(value, 0)); // pairs with the claim in dock_word_lock / _wait
+    uint64_t seen = dock_peek64(word);
+
+    if (__builtin_expect(dock_word_holder(seen) == w->me, 1))
+        dock_claim64(word, &seen, dock_word_make(value, 0)); // pairs with the claim in dock_word_lock / _wait
 }
 
 #endif

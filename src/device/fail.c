@@ -81,7 +81,7 @@ void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
         if (dock_claim64(&v->claims[n], &claim, 0) && !posted)
             flush_one(qp, n);
     }
-    dock_word_unlock(&v->rec->ci, ci);
+    dock_word_unlock(&v->rec->ci, &qp->dev->waiter, ci);
 }
 
 void dock_rq_forget_claims(struct dock_qp *qp)
@@ -96,7 +96,7 @@ void dock_rq_forget_claims(struct dock_qp *qp)
         if (claim && dock_claim_queue(claim) == qp->number && !still_posted(v, ci, n))
             dock_rq_return(qp->rq, n, &id);
     }
-    dock_word_unlock(&v->rec->ci, ci);
+    dock_word_unlock(&v->rec->ci, &qp->dev->waiter, ci);
 }
 
 void dock_rq_flush(struct dock_qp *qp)

@@ -23,7 +23,7 @@ void dock_rq_clear(struct dock_rq *rq)
         rq->spare[rq->spares] = rq->depth - 1 - rq->spares;
         rq->out[rq->spares++] = false;
     }
-    dock_word_unlock(&rq->rec->ci, rq->pi);
+    dock_word_unlock(&rq->rec->ci, &rq->dev->waiter, rq->pi);
 }
 
 static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t id)

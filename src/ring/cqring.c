@@ -83,11 +83,11 @@ int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const st
     if (__builtin_expect(!has_room(v, tail), 0)) {
         uint32_t none = 0;
         *first = dock_claim32(&v->rec->overrun, &none, 1);
-        dock_word_unlock(&v->rec->tail, tail);
+        dock_word_unlock(&v->rec->tail, w, tail);
         return -EOVERFLOW;
     }
     write_entry(v, tail, e);
     dock_probe(DOCK_AT_CQE_WRITE, v->rec->id, tail);
-    dock_word_unlock(&v->rec->tail, tail + 1);
+    dock_word_unlock(&v->rec->tail, w, tail + 1);
     return 0;
 }

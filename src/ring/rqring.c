@@ -71,13 +71,13 @@ int dock_rq_take(struct dock_rqview *v, const struct dock_waiter *w, uint64_t cl
     uint32_t posted = dock_acquire32(&v->rec->pi) - ci; // pairs with dock_recv_end
 
     if (posted == 0 || posted > v->size) {
-        dock_word_unlock(&v->rec->ci, ci);
+        dock_word_unlock(&v->rec->ci, w, ci);
         return posted ? -EBADMSG : -EAGAIN;
     }
     uint32_t n = dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1);
     dock_publish64(&v->claims[n], claim);
     dock_probe(DOCK_AT_CLAIM, v->id, ci);
-    dock_word_unlock(&v->rec->ci, ci + 1);
+    dock_word_unlock(&v->rec->ci, w, ci + 1);
     dock_probe(DOCK_AT_TAKEN, v->id, ci);
     *number = n;
     *left = posted - 1;

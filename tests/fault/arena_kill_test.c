@@ -59,7 +59,7 @@ static void work_under_the_word(void *arg, struct child *parent)
         for (volatile int i = 0; i < 200; i++)
             ; // most of the time somebody is in here
         shared->b++;
-        dock_word_unlock(&shared->word, value + 1);
+        dock_word_unlock(&shared->word, &w, value + 1);
         atomic_fetch_add(&shared->progress, 1);
     }
 }

@@ -13,11 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arena/xcopy.h"
 #include "base/clock.h"
 #include "base/seed.h"
 
 const char *const place_name[PLACES] = {"self, arena", "self, plain", "two processes, arena",
                                         "two processes, plain"};
+
+bool place_possible(enum place p)
+{
+    return !place_plain(p) || dock_xcopy_works();
+}
 
 struct request {
     far_fn fn; // the far process is a fork: functions have the same address there

@@ -17,6 +17,9 @@ static inline bool place_plain(enum place p)
     return p == SELF_PLAIN || p == HOST_PLAIN;
 }
 
+// Plain memory is reached through the kernel's process_vm calls: emulators and some sandboxes have none.
+bool place_possible(enum place p);
+
 struct side {
     struct end e;
     struct dock_events *events; // of the queue pair and both CQs, never blocks

@@ -45,7 +45,7 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
         uint64_t new = apply(x, *old);
         err = dock_xcopy_to(c->peer->pid, &new, addr, 8);
     }
-    dock_word_unlock(&c->peer->port->atomic_lock, turn + 1);
+    dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
     return err ? dock_host_fault(err) : DOCK_OK;
 }
 

@@ -75,7 +75,7 @@ static void lock_and_hold(void *arg, struct child *parent)
     child_check(!inherited);
     say(parent->to, &w.me, sizeof w.me);
     hear(parent->from, &go, 1);
-    dock_word_unlock(&shared->word, value + 1);
+    dock_word_unlock(&shared->word, &w, value + 1);
 }
 
 static struct child holder(dock_who *who)
@@ -95,7 +95,7 @@ static void a_free_word_gives_its_value(void **state)
     assert_int_equal(dock_word_lock(&shared->word, &me, &inherited), UINT32_MAX);
     assert_false(inherited);
     assert_int_equal(dock_word_holder(dock_peek64(&shared->word)), me.me);
-    dock_word_unlock(&shared->word, 7);
+    dock_word_unlock(&shared->word, &me, 7);
     assert_int_equal(dock_peek64(&shared->word), 7);
 }
 
@@ -117,7 +117,7 @@ static void the_dead_holders_word_is_taken_over_within_a_bound(void **state)
     if (took >= LIMIT_NS) // that is when it would have been taken for stopped
         fail_msg("expected less than %llu us, got %llu us", LIMIT_NS / 1000, (unsigned long long)took / 1000);
     assert_false(strstr(dock_log_last(), "taken for dead"));
-    dock_word_unlock(&shared->word, 42);
+    dock_word_unlock(&shared->word, &me, 42);
     child_end(&c);
     assert_int_equal(dock_word_lock(&shared->word, &me, &inherited), 42);
     assert_false(inherited);
@@ -175,7 +175,7 @@ static void hold_and_move(void *arg, struct child *parent)
     for (uint64_t end = dock_now_ns() + 3 * LIMIT_NS; dock_now_ns() < end; usleep(LIMIT_NS / 1000 / 10))
         dock_publish64(&shared->word, dock_word_make(++value, w.me));
     child_check(!dock_idtable_evicted(&ids, w.me));
-    dock_word_unlock(&shared->word, 1000);
+    dock_word_unlock(&shared->word, &w, 1000);
 }
 
 static void a_slow_holder_that_moves_is_not_evicted(void **state)
@@ -198,7 +198,7 @@ static void *lock_count_unlock(void *arg)
     for (int i = 0; i < 20000; i++) {
         uint32_t value = dock_word_lock(&shared->word, arg, &inherited);
         shared->plain++;
-        dock_word_unlock(&shared->word, value + 1);
+        dock_word_unlock(&shared->word, arg, value + 1);
     }
     return NULL;
 }
@@ -246,7 +246,7 @@ static void *wait_for_own(void *arg)
     (void)arg;
     dock_word_lock(&shared->word, &me, &inherited);
     dock_swap32(&shared->turns, inherited ? 2 : 1);
-    dock_word_unlock(&shared->word, 0);
+    dock_word_unlock(&shared->word, &me, 0);
     return NULL;
 }
 
@@ -261,7 +261,7 @@ static void another_thread_of_the_same_device_is_never_evicted(void **state)
     usleep(2 * LIMIT_NS / 1000);
     assert_int_equal(dock_acquire32(&shared->turns), 0);
     assert_false(dock_idtable_evicted(&ids, me.me));
-    dock_word_unlock(&shared->word, 0);
+    dock_word_unlock(&shared->word, &me, 0);
     pthread_join(t, NULL);
     assert_int_equal(dock_acquire32(&shared->turns), 1);
 }
@@ -288,7 +288,7 @@ static void wait_in_vain(void *arg, struct child *parent)
     (void)arg;
     say(parent->to, &w.me, sizeof w.me);
     dock_word_lock(&shared->word, &w, &inherited);
-    dock_word_unlock(&shared->word, inherited ? 2000 : 3000);
+    dock_word_unlock(&shared->word, &w, inherited ? 2000 : 3000);
 }
 
 // Holder and waiter are stopped together, for longer than the limit, as by a debugger or a paused container.

@@ -113,6 +113,8 @@ static void a_dynamic_program_and_its_script_are_taken(void **state)
     write_text("script", "#! /bin/sh -e\n", 0700);
     write_text("no-magic", "echo\n", 0700);
     write_elf("dynamic", ELFCLASS64, PT_INTERP);
+    if (getenv("DRYDOCK_EMULATED")) // the host's own shell is for another processor there
+        skip();
     assert_null(reason_for("/bin/sh"));
     assert_null(reason_for("script"));
     assert_null(reason_for("no-magic"));

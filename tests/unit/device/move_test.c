@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "arena/xcopy.h"
 #include "lib/pair.h"
 
 struct world {
@@ -189,6 +190,8 @@ static void everything(bool self, bool plain)
 {
     struct world w;
 
+    if (plain && !dock_xcopy_works()) // emulators and some sandboxes have no process_vm
+        skip();
     open_world(&w, self, plain);
     write_and_read(&w);
     send_and_receive(&w);
@@ -228,7 +231,7 @@ static void an_atomic_on_a_word_that_is_aligned_by_name_only_is_refused(void **s
     const uint32_t rights = DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_ATOMIC;
 
     (void)state;
-    for (unsigned plain = 0; plain < 2; plain++) {
+    for (unsigned plain = 0; plain < (dock_xcopy_works() ? 2u : 1u); plain++) {
         struct world w;
         struct dock_mr *mr;
         struct dock_sge sge;

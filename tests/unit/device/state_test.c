@@ -220,7 +220,7 @@ static void states_change_while_others_post_and_poll(void **state)
         unsigned n = 0, got = 0;
         struct duo_opts o = {.near = {.mem = 1 << 20}, .far = {.mem = 1 << 20}};
         if (i % 20 == 0)
-            duo_open(&d, i % 40 ? SELF_PLAIN : SELF_ARENA, &o);
+            duo_open(&d, i % 40 && place_possible(SELF_PLAIN) ? SELF_PLAIN : SELF_ARENA, &o);
         for (n = 0; n < 10; n++)
             post_write(n, n % 3 ? 8 : 200000);
         assert_int_equal(to_state(d.near.e.qp, DOCK_ERR), 0);
