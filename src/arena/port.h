@@ -33,6 +33,7 @@ struct dock_port {
     dock_who who;
     int32_t pid;
     uint32_t nsegments;
+    uint32_t full_fences; // 1: no membarrier here, whoever works with us must use full fences
     uint64_t segments, hazards, started_ns;
     char program[16];
 

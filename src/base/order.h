@@ -112,14 +112,16 @@ static inline void dock_fence_load(void)
 
 // The asymmetric pair: the hot side pays a compiler barrier, the rare side makes every thread of every
 // registered process execute a full fence (membarrier). Where the kernel has none, both are full fences.
-// dock_fence_asymmetric is set once, by dock_fence_init(), before any thread runs.
-extern bool dock_fence_asymmetric;
+// dock_fence_init() finds out once per process; a process that meets a peer without membarrier goes over to full
+// fences for good (dock_fence_symmetric) before it touches that peer's memory.
+extern dock_a32 dock_fence_asymmetric;
 void dock_fence_init(void);
+void dock_fence_symmetric(void);
 void dock_fence_heavy(void);
 
 static inline void dock_fence_light(void)
 {
-    if (__builtin_expect(dock_fence_asymmetric, 1))
+    if (__builtin_expect(dock_peek32(&dock_fence_asymmetric), 1))
         atomic_signal_fence(memory_order_seq_cst);
     else
         dock_fence_full();

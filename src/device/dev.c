@@ -93,6 +93,7 @@ static int make_port(struct dock_dev *dev)
     port->who = dev->waiter.me;
     port->pid = getpid();
     port->nsegments = dev->nsegments;
+    port->full_fences = !dock_peek32(&dock_fence_asymmetric);
     port->started_ns = dock_now_ns();
     program_name(port->program);
     dock_publish64(&port->magic, DOCK_PORT_MAGIC); // pairs with port_stands in peers.c

@@ -114,6 +114,7 @@ static void look_after_ourselves(struct dock_dev *dev)
     if (dock_idtable_evicted(&dev->ids_table, dev->waiter.me))
         dock_dev_fatal(dev);
     dock_peers_check(dev);
+    dock_repair_strangers(dev);
 }
 
 static void serve(struct dock_dev *dev, const struct epoll_event *e)
@@ -125,7 +126,9 @@ static void serve(struct dock_dev *dev, const struct epoll_event *e)
         (void)n;
     } else if (e->data.u32 == TAG_LISTEN) {
         struct dock_gift gift = dock_dev_gift(dev);
-        dock_gift_serve(dev->listen_fd, &gift);
+        int err = dock_gift_serve(dev->listen_fd, &gift);
+        if (err && err != -EAGAIN) // no descriptor left, say: the caller waits on, and must not keep us busy
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 1000000}, NULL);
     } else {
         dock_peers_ready(dev, e->data.u32);
     }

@@ -277,6 +277,7 @@ int dock_peers_wait(struct dock_dev *dev, dock_who who, unsigned ms);
 void dock_peers_ready(struct dock_dev *dev, uint32_t slot);
 struct dock_peer *dock_peer_self(struct dock_dev *dev);
 void dock_peers_check(struct dock_dev *dev);
+bool dock_peers_know(struct dock_dev *dev, dock_who who); // its death will be told
 
 // ---- fatal.c
 void dock_dev_fatal(struct dock_dev *dev); // any thread, also one that holds a token
@@ -291,6 +292,8 @@ void dock_count_down(struct dock_dev *dev, uint32_t *count);
 
 // ---- repair.c: after a death
 void dock_repair(struct dock_dev *dev, dock_who dead);
+// Who works in our memory and was never reached from here dies unannounced: ask for the life of such strangers.
+void dock_repair_strangers(struct dock_dev *dev);
 
 // ---- quiesce.c
 // Wait until nobody works any more in our memory who began before this call. `except`: a queue whose token

@@ -29,6 +29,14 @@ static struct dock_peer_slot *find(struct dock_dev *dev, dock_who who)
     return NULL;
 }
 
+bool dock_peers_know(struct dock_dev *dev, dock_who who)
+{
+    pthread_mutex_lock(&dev->peer_lock);
+    bool known = find(dev, who) != NULL;
+    pthread_mutex_unlock(&dev->peer_lock);
+    return known;
+}
+
 static int watch(struct dock_dev *dev, struct dock_peer_slot *s, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = s->tag};
@@ -89,6 +97,8 @@ static bool port_stands(struct dock_peer_slot *s)
         port->who != s->peer.who)
         return false;
     s->peer.port = port;
+    if (port->full_fences)
+        dock_fence_symmetric();
     return true;
 }
 

@@ -41,3 +41,18 @@ void dock_repair(struct dock_dev *dev, dock_who dead)
     wake_sleepers(dev);
     pthread_mutex_unlock(&dev->lock);
 }
+
+void dock_repair_strangers(struct dock_dev *dev)
+{
+    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+    dock_who last = 0;
+
+    for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
+        dock_who who = (dock_who)(dock_peek64(&dev->hazards[i].owner) >> 32);
+        if (who == 0 || who == last || who == dev->waiter.me || dock_peers_know(dev, who))
+            continue;
+        last = who;
+        if (dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD)
+            dock_repair(dev, who);
+    }
+}

@@ -25,11 +25,12 @@ static bool local_key_fits(const struct dock_conn *c, const struct dock_segrec *
 
 static struct dock_segrec *entry(struct dock_conn *c, uint32_t tid)
 {
-    struct dock_port *port = c->peer->port;
+    const struct dock_port *port = c->peer->port;
+    uint64_t table = dock_peek64((const dock_a64 *)&port->segments); // once: it is a peer's word
 
-    if (tid == 0 || tid >= port->nsegments || port->segments % 64)
+    if (tid == 0 || tid >= port->nsegments || table % 64)
         return NULL;
-    return dock_view_at(c->peer->view, port->segments + (uint64_t)tid * sizeof(struct dock_segrec),
+    return dock_view_at(c->peer->view, table + (uint64_t)tid * sizeof(struct dock_segrec),
                         sizeof(struct dock_segrec));
 }
 
