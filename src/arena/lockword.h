@@ -51,9 +51,9 @@ static inline uint32_t dock_word_lock(dock_a64 *word, const struct dock_waiter *
     return dock_word_wait(word, w, inherited);
 }
 
-// Leave it with a new value. A holder that was stopped, given up and continued finds another's name in the word:
-// what it would have published is void, and it leaves the word alone (a plain store would take the value back
-// and open somebody else's lock).
+// Leave it with a new value. A holder that was stopped, given up and continued finds another's name in the
+// word: what it would have published is void, and it leaves the word alone (a plain store would take the
+// value back and open somebody else's lock).
 static inline void dock_word_unlock(dock_a64 *word, const struct dock_waiter *w, uint32_t value)
 {
     uint64_t seen = dock_peek64(word);

@@ -101,8 +101,8 @@ static inline void dock_fence_store(void)
 #endif
 }
 
-// What was loaded before is not younger than what is loaded after: a copy, then the word that tells whether it
-// holds.
+// What was loaded before is not younger than what is loaded after: a copy, then the word that tells whether
+// it holds.
 static inline void dock_fence_load(void)
 {
 #ifndef __SANITIZE_THREAD__
@@ -112,8 +112,8 @@ static inline void dock_fence_load(void)
 
 // The asymmetric pair: the hot side pays a compiler barrier, the rare side makes every thread of every
 // registered process execute a full fence (membarrier). Where the kernel has none, both are full fences.
-// dock_fence_init() finds out once per process; a process that meets a peer without membarrier goes over to full
-// fences for good (dock_fence_symmetric) before it touches that peer's memory.
+// dock_fence_init() finds out once per process; a process that meets a peer without membarrier goes over to
+// full fences for good (dock_fence_symmetric) before it touches that peer's memory.
 extern dock_a32 dock_fence_asymmetric;
 void dock_fence_init(void);
 void dock_fence_symmetric(void);

@@ -43,8 +43,8 @@ void dock_attend_limit(struct dock_qp *qp)
 
 static void attend_queue(struct dock_qp *qp)
 {
-    // COMM stays set: it keeps the peer from ringing at every message. What fails the queue is taken under its
-    // token. Pairs with the peer's release.
+    // COMM stays set: it keeps the peer from ringing at every message. What fails the queue is taken under
+    // its token. Pairs with the peer's release.
     uint32_t why =
         atomic_fetch_and_explicit(&qp->rec->attention, DOCK_ATTN_COMM | IN_ERROR, memory_order_acq_rel);
 

@@ -292,7 +292,8 @@ void dock_count_down(struct dock_dev *dev, uint32_t *count);
 
 // ---- repair.c: after a death
 void dock_repair(struct dock_dev *dev, dock_who dead);
-// Who works in our memory and was never reached from here dies unannounced: ask for the life of such strangers.
+// Who works in our memory and was never reached from here dies unannounced: ask for the life of such
+// strangers.
 void dock_repair_strangers(struct dock_dev *dev);
 
 // ---- quiesce.c

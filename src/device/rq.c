@@ -131,7 +131,8 @@ void dock_recv_end(struct dock_rq *rq)
     dock_publish32(&rq->rec->pi, rq->pi); // pairs with dock_rq_take
     if (!rq->lock_free)
         dock_spin_unlock(&rq->lock);
-    // pairs with the heavy fence after the change to ERR: publish the receive, look at the state | the reverse
+    // pairs with the heavy fence after the change to ERR: publish the receive, look at the state | the
+    // reverse
     dock_fence_light();
     if (__builtin_expect(rq->owner && dock_peek32(&rq->owner->rec->state) == DOCK_ERR, 0))
         dock_rq_posted_late(rq->owner);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A queue that failed and is used anew: what was on its way to the old life must not reach the new one, and no
-// receive completes twice.
+// A queue that failed and is used anew: what was on its way to the old life must not reach the new one, and
+// no receive completes twice.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,8 +53,8 @@ static void reset_and_connect(void)
     pair_connect(&d.near.e, &d.far->e);
 }
 
-// The engine hears of each failure a moment after the program: by then the program may have reset both queues,
-// connected them and posted receives.
+// The engine hears of each failure a moment after the program: by then the program may have reset both
+// queues, connected them and posted receives.
 static void what_the_engine_still_had_to_do_does_not_reach_the_next_life(void **state)
 {
     (void)state;
