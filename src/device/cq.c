@@ -5,15 +5,10 @@
 
 #include "device/internal.h"
 
-static uint32_t power_of_two(uint32_t n)
-{
-    return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
-}
-
 // One that may be overrun has room for the entry that is being written beside `depth` whole ones.
 static uint32_t ring_size(const struct dock_cq_attr *attr)
 {
-    return power_of_two(attr->depth + attr->ignore_overrun);
+    return dock_power_of_two(attr->depth + attr->ignore_overrun);
 }
 
 static uint64_t bytes_of(uint32_t size)

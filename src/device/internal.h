@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "arena/peer.h"
+#include "base/bits.h"
 #include "base/log.h"
 #include "base/probe.h"
 #include "device/cq.h"

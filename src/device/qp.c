@@ -5,11 +5,6 @@
 
 #include "device/internal.h"
 
-static uint32_t power_of_two(uint32_t n)
-{
-    return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
-}
-
 // Blocks that the largest WR of this queue takes: WRITE with immediate has the longest control part of those
 // that carry all the SGEs; an atomic takes two.
 static uint32_t blocks_per_wr(const struct dock_qp_attr *a)
@@ -63,7 +58,7 @@ static int make_send_ring(struct dock_qp *qp)
     struct dock_dev *dev = qp->dev;
     struct dock_sq *sq = &qp->sq;
     uint32_t depth = qp->attr.max_send_wr, start = dev->start_index;
-    uint32_t blocks = power_of_two(qp->attr.raw ? depth : depth * blocks_per_wr(&qp->attr));
+    uint32_t blocks = dock_power_of_two(qp->attr.raw ? depth : depth * blocks_per_wr(&qp->attr));
     int err = dock_arena_alloc(&dev->arena, ring_bytes(blocks), 64, &qp->ring_off);
 
     if (err)
@@ -92,7 +87,7 @@ static int make_flights(struct dock_sq *sq)
 
     if (!fabric || !fabric->late)
         return 0;
-    sq->flights = power_of_two(sq->post.depth ? sq->post.depth : 1);
+    sq->flights = dock_power_of_two(sq->post.depth ? sq->post.depth : 1);
     sq->flight = calloc(sq->flights, sizeof *sq->flight);
     return sq->flight ? 0 : dock_no_memory("requests in flight");
 }

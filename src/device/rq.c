@@ -6,11 +6,6 @@
 
 #include "device/internal.h"
 
-static uint32_t power_of_two(uint32_t n)
-{
-    return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
-}
-
 void dock_rq_clear(struct dock_rq *rq)
 {
     bool inherited;
@@ -60,7 +55,7 @@ int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint
     rq->depth = max_wr;
     rq->sge_max = max_sge;
     rq->pi = dev->start_index;
-    err = allocate(rq, power_of_two(max_wr), power_of_two(max_sge), id);
+    err = allocate(rq, dock_power_of_two(max_wr), dock_power_of_two(max_sge), id);
     if (err) {
         dock_rq_destroy(rq);
         return err;
