@@ -153,10 +153,16 @@ int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id)
 
 int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out)
 {
+    const struct dock_limits *l = &dev->limits;
     struct dock_rq *rq;
     uint32_t id;
-    int err = dock_pd_use(dev, attr->pd);
+    int err;
 
+    if (attr->max_wr == 0 || attr->max_wr > l->max_srq_wr || attr->max_sge > l->max_sge ||
+        attr->limit > attr->max_wr)
+        return dock_refuse(-EINVAL, "a shared receive queue of %u receives, %u SGEs, limit %u", attr->max_wr,
+                           attr->max_sge, attr->limit);
+    err = dock_pd_use(dev, attr->pd);
     if (err)
         return err;
     err = dock_count_up(dev, &dev->n_srq, dev->limits.max_srq, "shared receive queues");
