@@ -18,6 +18,8 @@ static inline bool place_plain(enum place p)
 }
 
 // Plain memory is reached through the kernel's process_vm calls: emulators and some sandboxes have none.
+bool place_reachable(enum place p);
+// That, and worth its time here: under an emulator, which proves no order, a process per case takes minutes.
 bool place_possible(enum place p);
 
 struct side {
