@@ -77,7 +77,6 @@ struct dock_mr {
     uint64_t va, len, addr, off;
     dock_a32 windows;       // memory windows bound to it
     struct dock_mr *region; // of a bound window
-    dock_a32 live;
 };
 
 // Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access:

@@ -232,6 +232,8 @@ struct dock_outcome {
 };
 void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o); // the WR sq->retired
 void dock_sq_reap(struct dock_sq *sq);
+// Wait until all that was started is finished: a late fabric owes it. The token is held.
+void dock_sq_land(struct dock_sq *sq);
 // A WR finished out of turn: it waits in its flight until the earlier ones are retired.
 void dock_sq_park(struct dock_sq *sq, const struct dock_outcome *o, bool finished);
 bool dock_sq_flights_open(struct dock_sq *sq); // room for one more in flight

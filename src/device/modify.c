@@ -108,24 +108,13 @@ static void enter(struct dock_qp *qp, enum dock_state to)
     dock_debug("queue %u: %s", qp->number, dock_state_name(to));
 }
 
-// SQD begins when what was started is finished.
-static void finish_started(struct dock_sq *sq)
-{
-    struct timespec nap = {.tv_nsec = 50000};
-
-    while (sq->flight && sq->retired != sq->seq) {
-        dock_sq_reap(sq);
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-    }
-}
-
 // The token is held, so no request fails any more: the present state is looked at here and not before.
 static int change_held(struct dock_qp *qp, const struct dock_qp_mod *m)
 {
     enum dock_state from;
 
     if (DOCK_RULE_DRAIN && (m->state == DOCK_RESET || m->state == DOCK_SQD))
-        finish_started(&qp->sq);
+        dock_sq_land(&qp->sq);
     from = dock_qp_state(qp);
     if (!dock_state_may(from, m->state, qp->attr.service))
         return dock_refuse(-EINVAL, "queue %u cannot go from %s to %s", qp->number, dock_state_name(from),

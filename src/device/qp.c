@@ -280,17 +280,6 @@ static void wait_unpinned(struct dock_qp *qp)
         sched_yield();
 }
 
-// A late fabric owes us what it started.
-static void wait_landed(struct dock_sq *sq)
-{
-    struct timespec nap = {.tv_nsec = 50000};
-
-    while (sq->flight && sq->retired != sq->seq) {
-        dock_sq_reap(sq);
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-    }
-}
-
 static void sum_up(const struct dock_qp *qp)
 {
     dock_info(
@@ -310,7 +299,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     dock_sq_hold(&qp->sq);
     dock_publish32(&qp->rec->state, DOCK_GONE); // pairs with answers() of the peers
     dock_port_moment(dev->port, DOCK_AT_STATE, qp->number, DOCK_GONE);
-    wait_landed(&qp->sq);
+    dock_sq_land(&qp->sq);
     dock_quiesce(dev, &qp->sq);
     delist(dev, qp);
     dock_attend_limit(qp);

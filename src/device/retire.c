@@ -96,3 +96,13 @@ void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
     dock_sq_ring(sq, DOCK_BY_ENGINE);
     atomic_fetch_sub_explicit(&sq->qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
 }
+
+void dock_sq_land(struct dock_sq *sq)
+{
+    struct timespec nap = {.tv_nsec = 50000};
+
+    while (sq->flight && sq->retired != sq->seq) {
+        dock_sq_reap(sq);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+    }
+}
