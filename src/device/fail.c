@@ -11,7 +11,7 @@ void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
 {
     uint32_t state = dock_peek32(&qp->rec->state); // changed under the token only, which the caller holds
 
-    if (state == DOCK_ERR || state == DOCK_GONE || state == DOCK_SQE)
+    if (state == DOCK_RESET || state == DOCK_ERR || state == DOCK_GONE || state == DOCK_SQE)
         return;
     dock_info("queue %u fails with status %#x", qp->number, cause);
     // A datagram queue's sends fail alone; everything else loses the connection.

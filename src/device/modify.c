@@ -119,6 +119,9 @@ static int change_held(struct dock_qp *qp, const struct dock_qp_mod *m)
     if (!dock_state_may(from, m->state, qp->attr.service))
         return dock_refuse(-EINVAL, "queue %u cannot go from %s to %s", qp->number, dock_state_name(from),
                            dock_state_name(m->state));
+    int err = m->state == DOCK_RESET ? 0 : dock_dev_usable(qp->dev);
+    if (err)
+        return err;
     set_attributes(qp, m);
     enter(qp, m->state);
     return 0;

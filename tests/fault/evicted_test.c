@@ -2,6 +2,7 @@
 // A sender is stopped while it holds the tail of its target's CQ. The target, which needs it, gives the
 // sender up after its patience and goes on; the sender, when it continues, finds its device fatal: its
 // program is told, its requests are flushed, and the target's CQ is as the target left it.
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -65,6 +66,10 @@ static void sender(void)
         need(end_wait(e.scq, &wc, 5000), 15);
     while (wc.status != DOCK_ST_FLUSH);
     need(dock_qp_state(e.qp) == DOCK_ERR, 16);
+    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = DOCK_RESET};
+    need(dock_qp_modify(e.qp, &m) == 0, 17);
+    m.state = DOCK_INIT; // and nothing of a dead device comes to life again
+    need(dock_qp_modify(e.qp, &m) == -EIO, 18);
     _exit(0);
 }
 
