@@ -151,6 +151,8 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
             return sq->conn ? nobody_there(sq, false) : datagram_unsent(sq, err == -EAGAIN);
     }
     sq->mid = true;
+    if (__builtin_expect(sq->flight != NULL, 0)) // the finisher may come before start has answered
+        sq->flight[sq->seq & (sq->flights - 1)].read = is_read(x);
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then
                         // look
@@ -175,14 +177,20 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     }
 }
 
+// Finished is enough, retired they need not be: earlier WRITEs do not hold a fence up.
+static uint32_t reads_in_flight(const struct dock_sq *sq)
+{
+    return sq->reads - dock_acquire32(&sq->reads_over); // pairs with dock_up_finish
+}
+
 // A fence, and the limit of reads in flight, hold a request back until earlier ones are finished.
 static bool must_wait(struct dock_sq *sq)
 {
     if (__builtin_expect(sq->flight == NULL, 1))
         return false;
-    if (DOCK_RULE_FENCE && sq->x.flags & DOCK_F_FENCE && sq->reads)
+    if (DOCK_RULE_FENCE && sq->x.flags & DOCK_F_FENCE && reads_in_flight(sq))
         return true;
-    return DOCK_RULE_READS && is_read(&sq->x) && sq->reads >= sq->qp->rd_atomic;
+    return DOCK_RULE_READS && is_read(&sq->x) && reads_in_flight(sq) >= sq->qp->rd_atomic;
 }
 
 static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)

@@ -36,7 +36,7 @@ struct dock_flight {
     uint32_t status, bytes;     // the finisher's
     uint32_t last_block, flags; // the starter's
     uint8_t op;
-    bool counted; // among the reads in flight
+    bool read; // the starter's, before it starts: a READ or atomic, which the finisher counts out
 };
 
 // The device's half of a send queue: who holds the token writes it.
@@ -53,7 +53,8 @@ struct dock_sq {
     uint8_t blocks;              // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
     uint64_t deadline_ns;
-    uint32_t reads;             // reads and atomics in flight
+    uint32_t reads;             // READs and atomics that were PENDING, free-running
+    dock_a32 reads_over;        // of them finished, counted by the finishers
     struct dock_flight *flight; // `flights` of them, a power of two, when the fabric is late
     uint32_t flights;
     struct dock_conn *conn;
@@ -186,6 +187,7 @@ struct dock_dev {
     dock_a32 *pd_users; // by pd; bit 31 = allocated
     uint32_t pd_cursor;
     uint32_t start_index;
+    struct dock_worker *workers; // of a late fabric
 
     pthread_mutex_t events_lock;
     struct dock_events *event_queues;

@@ -46,11 +46,12 @@ static void await_peer(struct dock_dev *dev, const struct dock_hazard *h)
     }
 }
 
-static void await_own(const struct dock_sq *sq)
+// A thread of our own process: it moves when it gets a processor.
+static void await_own(const dock_a64 *busy)
 {
-    uint64_t seen = dock_acquire64(&sq->busy); // pairs with the publish in execute.c
+    uint64_t seen = dock_acquire64(busy); // pairs with the publish in execute.c, fast.c and dock_up_leave
 
-    for (unsigned spins = 0; seen & 1 && dock_acquire64(&sq->busy) == seen; spins++) {
+    for (unsigned spins = 0; seen & 1 && dock_acquire64(busy) == seen; spins++) {
         if (spins % 1000 == 999)
             sched_yield();
         dock_relax();
@@ -61,19 +62,40 @@ void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
 {
     struct dock_hazard *h = dev->hazards;
 
-    dock_fence_heavy(); // pairs with the light fences in dock_host_enter and execute.c
+    dock_fence_heavy(); // pairs with the light fences in dock_host_enter, dock_up_enter and execute.c
     // Behind the fence: who is counted later looks later, and finds what is invalid.
     uint32_t high = dock_acquire32(&dev->port->hazard_high);
     for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++)
         await_peer(dev, &h[i]);
     for (const struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         if (&qp->sq != except)
-            await_own(&qp->sq);
+            await_own(&qp->sq.busy);
+    for (const struct dock_worker *w = dev->workers; w; w = w->next)
+        await_own(&w->busy);
 }
 
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except)
 {
     pthread_mutex_lock(&dev->lock);
     dock_quiesce_locked(dev, except);
+    pthread_mutex_unlock(&dev->lock);
+}
+
+void dock_up_join(struct dock_dev *dev, struct dock_worker *w)
+{
+    pthread_mutex_lock(&dev->lock);
+    w->next = dev->workers;
+    dev->workers = w;
+    pthread_mutex_unlock(&dev->lock);
+}
+
+void dock_up_part(struct dock_dev *dev, struct dock_worker *w)
+{
+    struct dock_worker **at = &dev->workers;
+
+    pthread_mutex_lock(&dev->lock);
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
     pthread_mutex_unlock(&dev->lock);
 }

@@ -45,7 +45,6 @@ void dock_sq_park(struct dock_sq *sq, const struct dock_outcome *o, bool finishe
     f->flags = o->flags;
     f->op = o->op;
     f->last_block = o->last_block;
-    f->counted = !finished && (o->op == DOCK_OP_READ || dock_op_is_atomic(o->op));
     if (finished) {
         f->status = o->status;
         f->bytes = o->bytes;
@@ -71,7 +70,6 @@ void dock_sq_reap(struct dock_sq *sq)
                                  .last_block = f->last_block,
                                  .flags = f->flags,
                                  .op = f->op};
-        sq->reads -= f->counted;
         // What was in flight when the queue failed may have been executed, but its place is behind the
         // failure.
         if (DOCK_RULE_FLUSH && in_error(sq) && !o.status)
@@ -89,6 +87,8 @@ void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
     f->status = status;
     f->bytes = bytes;
     dock_probe(DOCK_AT_EXECUTE, sq->qp->number, seq);
+    if (f->read) // pairs with reads_in_flight in execute.c: its result stands
+        atomic_fetch_add_explicit(&sq->reads_over, 1, memory_order_release);
     // Destroy waits for the last WR in flight only: the pin, seen with the publish, keeps the queue for the
     // ring.
     atomic_fetch_add_explicit(&sq->qp->pins, 1, memory_order_relaxed);

@@ -140,4 +140,5 @@ void dock_sq_clear(struct dock_sq *sq)
     sq->rnr_tries = sq->timeout_tries = 0;
     sq->deadline_ns = 0;
     sq->reads = 0;
+    dock_set32(&sq->reads_over, 0);
 }

@@ -5,14 +5,13 @@
 //
 // What a fabric owes the device, for requests started on one queue (reference: RC ordering, IBTA vol 1 9.5):
 //  - remote effects of WRITE, SEND and atomics take place in the order they were started, each not before
-//  those
-//    that came earlier, and a READ or atomic does not pass an earlier WRITE, SEND or atomic;
+//    those that came earlier, and a READ or atomic does not pass an earlier WRITE, SEND or atomic;
 //  - a READ may be overtaken by what follows; its local effect may come any time before it is finished;
 //  - the source of a WRITE or SEND is read in the order of starting;
 //  - a request is finished exactly once, after its effects are placed.
-//  - after a request failed, those started behind it that are not placed yet never are, and finish as
-//  flushed;
-//  - a request that was PENDING is retried by the fabric: what it finishes with is final.
+//  - after a request failed, those started behind it that are not placed yet never are: they are flushed;
+//  - a request that was PENDING is retried by the fabric: what it finishes with is final;
+//  - outside of start() it touches the device's memory only between dock_up_enter and dock_up_leave.
 // Fence, limits of reads in flight, retries, states and completions are the device's.
 #ifndef DOCK_FABRIC_FABRIC_H
 #define DOCK_FABRIC_FABRIC_H
@@ -159,5 +158,29 @@ void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer);
 
 // Wake the engine of a peer if it sleeps. The full fence orders the caller's work before the look.
 void dock_up_bell(struct dock_peer *peer);
+
+// Inside start() the device knows that its memory is in use. A fabric that touches it outside (the source or
+// the result of a request that is PENDING) shows that by a worker, one thread at a time: enter, look the key
+// up (dock_up_local), copy, leave; what was looked up is void afterwards. Deregistration takes the key
+// away, then waits for those who had entered. Between enter and leave nothing that waits: no dock_up_finish.
+struct dock_worker {
+    dock_a64 busy; // odd between enter and leave
+    struct dock_worker *next;
+};
+
+// The device knows the worker from join to part; it is zeroed before. Not between enter and leave.
+void dock_up_join(struct dock_dev *dev, struct dock_worker *w);
+void dock_up_part(struct dock_dev *dev, struct dock_worker *w);
+
+static inline void dock_up_enter(struct dock_worker *w)
+{
+    dock_set64(&w->busy, dock_peek64(&w->busy) + 1); // one writer at a time
+    dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show that we work, then look
+}
+
+static inline void dock_up_leave(struct dock_worker *w)
+{
+    dock_publish64(&w->busy, dock_peek64(&w->busy) + 1); // even; pairs with the acquire in dock_quiesce
+}
 
 #endif

@@ -20,6 +20,7 @@ struct lane {
     const struct dock_conn *conn;
     bool broken;
     uint32_t broken_at; // the request that failed
+    struct dock_worker worker;
     struct lane *next;
 };
 
@@ -306,6 +307,7 @@ static int late_connect(struct dock_conn *conn)
         return err;
     l = calloc(1, sizeof *l);
     l->conn = conn;
+    dock_up_join(conn->dev, &l->worker);
     pthread_mutex_lock(&late.lock);
     l->next = late.lanes;
     late.lanes = l;
@@ -329,6 +331,8 @@ static void late_disconnect(struct dock_conn *conn)
             abort();
         }
     pthread_mutex_unlock(&late.lock);
+    if (l)
+        dock_up_part(conn->dev, &l->worker);
     free(l);
     dock_host_disconnect(conn);
 }
@@ -354,6 +358,7 @@ static enum dock_go late_start(struct dock_conn *conn, struct dock_xfer *x, void
     pthread_mutex_lock(&late.lock);
     nth = r->nth = late.count.started++;
     account(r);
+    r->worker = &lane_of(conn)->worker;
     if (keeps(LATE_STOP) && lane_of(conn)->broken)
         give_fate(r, DOCK_ST_FLUSH);
     *late.last = r;

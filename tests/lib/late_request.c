@@ -44,7 +44,9 @@ void late_read_source(struct late_request *r)
 {
     struct dock_place here = {.at = (char *)r->buffer};
 
+    dock_up_enter(r->worker);
     r->x.status = dock_host_move(r->conn, &r->x, here, r->x.len, true);
+    dock_up_leave(r->worker);
     r->x.inline_data = r->buffer;
 }
 
@@ -55,7 +57,9 @@ void late_write_result(struct late_request *r)
 
     x.inline_data = NULL;
     x.done = 0;
+    dock_up_enter(r->worker);
     r->x.status = dock_host_move(r->conn, &x, here, r->x.len, false);
+    dock_up_leave(r->worker);
 }
 
 // The word of a sound fetch-and-add. What is unsound goes through the host path whole, which knows the

@@ -11,6 +11,7 @@ enum late_kind { LATE_WRITE, LATE_SEND, LATE_ATOMIC, LATE_READ };
 struct late_request {
     struct dock_xfer x; // ours; x.inline_data is `buffer` once the source was read
     struct dock_conn *conn;
+    struct dock_worker *worker; // of the connection
     void *sq;
     struct late_request *next;
     uint8_t *buffer;

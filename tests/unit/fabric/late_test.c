@@ -319,6 +319,45 @@ static void a_fence_waits_for_reads_and_atomics_but_not_for_writes(void **state)
     close_world(&w);
 }
 
+static void a_fence_waits_until_reads_are_finished_not_until_they_retire(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_with(&w, 1, 64, false);
+    posted(&w, DOCK_OP_WRITE, 0, DOCK_F_COMPLETE);
+    posted(&w, DOCK_OP_READ, 1, DOCK_F_COMPLETE);
+    posted(&w, DOCK_OP_WRITE, 2, DOCK_F_COMPLETE | DOCK_F_FENCE);
+    posted(&w, DOCK_OP_READ, 3, DOCK_F_COMPLETE); // as many as may be in flight already are
+    assert_int_equal(late_count().started, 2);
+    assert_true(late_bring(1, LATE_FINISH)); // the WRITE before it is placed, and not finished
+    assert_int_equal(late_count().finished, 1);
+    assert_int_equal(late_count().started, 4);
+    late_drain();
+    for (unsigned i = 0; i < 4; i++)
+        expect(&w, i, DOCK_OK);
+    assert_int_equal(late_count().fences_broken, 0);
+    assert_int_equal(late_count().reads_high, 1);
+    close_world(&w);
+}
+
+static void without_read_depth_a_read_fails_instead_of_waiting(void **state)
+{
+    static const uint8_t ops[] = {DOCK_OP_READ, DOCK_OP_FADD};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct world w;
+        open_with(&w, 0, 64, false);
+        posted(&w, ops[i], 0, 0);
+        posted(&w, DOCK_OP_WRITE, 1, DOCK_F_COMPLETE);
+        assert_int_equal(late_count().started, 0);
+        expect(&w, 0, DOCK_ST_LOC_QP_OP);
+        expect(&w, 1, DOCK_ST_FLUSH);
+        close_world(&w);
+    }
+}
+
 static void one_signaled_wr_covers_the_unsignaled_before_it(void **state)
 {
     struct world w;
@@ -593,6 +632,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_local_fault_is_found_when_the_source_is_read),
         cmocka_unit_test(reads_in_flight_never_pass_the_limit),
         cmocka_unit_test(a_fence_waits_for_reads_and_atomics_but_not_for_writes),
+        cmocka_unit_test(a_fence_waits_until_reads_are_finished_not_until_they_retire),
+        cmocka_unit_test(without_read_depth_a_read_fails_instead_of_waiting),
         cmocka_unit_test(one_signaled_wr_covers_the_unsignaled_before_it),
         cmocka_unit_test(inline_bytes_are_the_devices_from_the_post_on),
         cmocka_unit_test(messages_wait_for_a_receive_and_keep_their_order),
