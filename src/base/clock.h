@@ -14,4 +14,19 @@ static inline uint64_t dock_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+// The machine's own counter, as programs read it; its rate is the machine's affair.
+static inline uint64_t dock_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+
+    __asm__ __volatile__("isb; mrs %0, cntvct_el0" : "=r"(ticks)::"memory");
+    return ticks;
+#else
+    return dock_now_ns();
+#endif
+}
+
 #endif

@@ -72,7 +72,8 @@ static void print_directory(void)
 
 static void print_libraries(void)
 {
-    static const char *const names[] = {"libibverbs.so.1", "librdmacm.so.1", "libdrydock_preload.so"};
+    static const char *const names[] = {"libibverbs.so.1",     "librdmacm.so.1", "liburma.so.0",
+                                        "liburma_common.so.0", "libtpsa.so.0",   "libdrydock_preload.so"};
     struct dock_loader loader;
     int rc = dock_loader_find(&loader);
 
@@ -80,7 +81,7 @@ static void print_libraries(void)
            rc == 0 ? ""
                    : (rc == -ENOENT ? "missing beside this command"
                                     : "their directory's name holds a blank or colon"));
-    for (int i = 0; rc == 0 && i < 3; i++)
+    for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(names[0]); i++)
         printf("  %-22s %s\n", names[i], dock_loader_has(&loader, names[i]) ? "there" : "not there");
 }
 

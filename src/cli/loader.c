@@ -13,6 +13,7 @@ static const struct library {
 } libraries[] = {
     {"libibverbs.so.1", true},
     {"librdmacm.so.1", false},
+    {"liburma.so.0", false},
     {"libdrydock_preload.so", true},
 };
 
