@@ -177,9 +177,10 @@ struct dock_qrec {
         bytes_in; // two-sided: what one-sided requests bring is counted where they come from
 
     // line 2: the send queue, for raw producers and for `drydock show`
-    _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell
+    _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell unless `page`
     uint32_t sq_blocks, sq_depth;
     uint64_t sq;
+    uint64_t page;          // raw: the page with its doorbell (ring/page.h), else 0
     dock_a64 posted, rings; // the poster's counters
 
     // line 3: written by whoever holds the execution token

@@ -42,7 +42,7 @@ static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     for (unsigned i = 1; i < n; i++)
         memcpy(sq->wqe.byte + (size_t)i * DOCK_BLOCK, slot(sq, sq->exec + i), DOCK_BLOCK);
     *blocks = n;
-    return 0;
+    return __builtin_expect(sq->qp->page != NULL, 0) ? dock_raw_check_fetched(sq, n) : DOCK_OK;
 }
 
 static void decode_special(struct dock_sq *sq, struct dock_xfer *x)

@@ -157,6 +157,20 @@ enum dock_state dock_qp_state(const struct dock_qp *qp); // as it is now, errors
 void *dock_qp_user(const struct dock_qp *qp);
 struct dock_dev *dock_qp_dev(const struct dock_qp *qp);
 
+// A raw queue as its producer drives it: the ring, the page with its doorbell, the ring of completions and
+// the word that tells the consumer index back. Indices as they stand now. -EINVAL: the queue is not raw, or
+// its send CQ holds fewer completions than the ring has blocks, so that a producer which never looks at a
+// depth could overrun it. All stays valid until the queue is destroyed; the library must not poll that CQ
+// meanwhile.
+struct dock_direct {
+    char *ring, *cq;
+    void *page;
+    dock_a32 *doorbell, *cq_doorbell;
+    const dock_a32 *state;
+    uint32_t blocks, cqes, pi, ci;
+};
+int dock_qp_direct(const struct dock_qp *qp, struct dock_direct *out);
+
 // What a modify carries; `mask` of DOCK_MOD_* says which fields count.
 #define DOCK_MOD_STATE 1u
 #define DOCK_MOD_ACCESS 2u

@@ -43,37 +43,6 @@ void dock_engine_wake(struct dock_dev *dev)
         ring(dev->bell_fd);
 }
 
-// Raw producers ring by a plain store: compare every raw doorbell with what was seen of it last. The queue
-// found is pinned, not kept by the lock: running it may need the lock.
-static struct dock_qp *next_rung(struct dock_dev *dev)
-{
-    struct dock_qp *qp;
-
-    pthread_mutex_lock(&dev->lock);
-    for (qp = dev->qps; qp; qp = qp->next)
-        if (qp->attr.raw && dock_peek32(&qp->rec->doorbell) != qp->raw_seen)
-            break;
-    if (qp) {
-        qp->raw_seen = dock_peek32(&qp->rec->doorbell);                // ordered by the acquire in run.c
-        atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
-    }
-    pthread_mutex_unlock(&dev->lock);
-    return qp;
-}
-
-static bool watch_raw(struct dock_dev *dev)
-{
-    struct dock_qp *qp;
-    bool moved = false;
-
-    while (dock_peek32(&dev->raw_queues) && (qp = next_rung(dev))) {
-        dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
-        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
-        moved = true;
-    }
-    return moved;
-}
-
 // Ready queues are their pollers' as long as these take any: an engine that mixes in takes the token away
 // from a thread that has a processor, and may then not get one itself. Since the last look nobody came: they
 // are ours.
@@ -102,7 +71,7 @@ static bool turn(struct dock_dev *dev)
     }
     any |= run_left_behind(dev);
     any |= dock_waiting_run(dev);
-    if (watch_raw(dev)) {
+    if (dock_raw_watch(dev)) {
         dev->raw_hot_until_ns = dock_now_ns() + RAW_HOT_NS;
         any = true;
     }

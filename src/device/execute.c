@@ -36,7 +36,8 @@ static bool allowed(const struct dock_xfer *x, enum dock_service service)
 static enum dock_step conclude(struct dock_sq *sq, bool finished)
 {
     struct dock_xfer *x = &sq->x;
-    struct dock_outcome o = {.status = x->status,
+    bool changed = __builtin_expect(sq->qp->page != NULL, 0) && !x->status && dock_raw_changed(sq);
+    struct dock_outcome o = {.status = changed ? DOCK_ST_LOC_QP_OP : x->status,
                              .bytes = x->bytes,
                              .flags = x->flags,
                              .op = x->op,

@@ -15,6 +15,7 @@
 #include "device/rq.h"
 #include "device/sq.h"
 #include "fabric/fabric.h"
+#include "ring/page.h"
 
 #define DOCK_BUDGET_WRS 32
 #define DOCK_BUDGET_BYTES DOCK_PIECE
@@ -122,7 +123,11 @@ struct dock_qp {
     uint64_t timeout_ns; // 0 for ever
     uint8_t retry, rnr_retry;
     uint32_t rd_atomic;
-    uint32_t raw_seen; // the raw doorbell as the engine last saw it
+    struct dock_page *page; // raw: where producers ring; NULL of other queues
+    uint64_t page_off;
+    struct dock_qp *raw_next; // of the device's raw queues, under dev->lock
+    uint32_t raw_seen;        // the raw doorbell as the engine last saw it
+    bool met_told;            // two producers on one place: told since the last RESET
     bool sqd_event;
     dock_a32 pins;                     // the engine works on it: destroy waits
     struct dock_conn conn;             // RC, UC: the way to the peer
@@ -177,7 +182,7 @@ struct dock_dev {
     struct dock_qrec *record[DOCK_SLOTS];
 
     pthread_mutex_t lock; // of what follows
-    struct dock_qp *qps;
+    struct dock_qp *qps, *raws;
     struct dock_cq *cqs;
     uint32_t n_qp, n_cq, n_srq, n_mr, n_mw, n_pd;
     struct dock_mr **mr; // by tid
@@ -243,6 +248,19 @@ bool dock_sq_flights_open(struct dock_sq *sq); // room for one more in flight
 // ---- decode.c
 // Bytes of the ring into sq->wqe and sq->x. 0, or the status of a malformed WQE. *blocks is always 1..4.
 uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks);
+
+// ---- raw.c: queues that others drive
+int dock_raw_open(struct dock_qp *qp, uint32_t blocks);
+void dock_raw_close(struct dock_qp *qp);
+void dock_raw_clear(struct dock_qp *qp); // RESET: what was stored whole or told is forgotten
+void dock_raw_enlist(struct dock_dev *dev, struct dock_qp *qp);
+void dock_raw_delist(struct dock_dev *dev, struct dock_qp *qp);
+// Run the queues whose producers moved. true: there was one. The engine's.
+bool dock_raw_watch(struct dock_dev *dev);
+// The WQE at sq->exec, fetched: does it hold what its producer noted? 0 or a status.
+uint32_t dock_raw_check_fetched(struct dock_sq *sq, unsigned blocks);
+// Does the ring hold something else by now than was fetched and executed?
+bool dock_raw_changed(const struct dock_sq *sq);
 
 // ---- ud.c: the ways of a datagram queue. NULL: nobody of this host has that number.
 struct dock_conn *dock_ud_way(struct dock_qp *qp, uint32_t dest_qp);

@@ -68,7 +68,7 @@ static int make_send_ring(struct dock_qp *qp)
     if (!sq->post.wrid)
         return dock_no_memory("a send queue");
     sq->post.ring = dock_arena_at(&dev->arena, qp->ring_off);
-    sq->post.doorbell = &qp->rec->doorbell;
+    sq->post.doorbell = &qp->rec->doorbell; // a raw queue has a page of its own
     sq->post.state = &qp->rec->state;
     sq->post.pi = sq->post.posted = start;
     sq->post.mask = blocks - 1;
@@ -77,7 +77,7 @@ static int make_send_ring(struct dock_qp *qp)
     sq->post.inline_max = qp->attr.max_inline;
     sq->post.sge_max = (uint8_t)qp->attr.max_send_sge;
     sq->post.lock_free = qp->attr.lock_free;
-    return 0;
+    return qp->attr.raw ? dock_raw_open(qp, blocks) : 0;
 }
 
 // A late fabric has many WRs in flight; each needs a place to wait for its turn.
@@ -120,6 +120,7 @@ static void publish_record(struct dock_qp *qp)
     r->sq = qp->ring_off;
     r->sq_blocks = qp->sq.post.mask + 1;
     r->sq_depth = qp->sq.post.depth;
+    r->page = qp->page ? qp->page_off : 0;
     dock_set32(&r->access, 0);
     dock_set32(&r->qkey, 0);
     dock_set32(&r->rnr_timer, 0);
@@ -147,14 +148,14 @@ static void enlist(struct dock_dev *dev, struct dock_qp *qp)
     dev->qps = qp;
     pthread_mutex_unlock(&dev->lock);
     atomic_fetch_add_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
-    if (qp->attr.raw) {
-        atomic_fetch_add_explicit(&dev->raw_queues, 1, memory_order_relaxed);
-        dock_up_bell(dock_peer_self(dev)); // the engine begins to watch doorbells
-    }
+    if (qp->attr.raw)
+        dock_raw_enlist(dev, qp);
 }
 
 static void delist(struct dock_dev *dev, struct dock_qp *qp)
 {
+    if (qp->attr.raw)
+        dock_raw_delist(dev, qp);
     pthread_mutex_lock(&dev->lock);
     if (qp->prev)
         qp->prev->next = qp->next;
@@ -164,14 +165,13 @@ static void delist(struct dock_dev *dev, struct dock_qp *qp)
         qp->next->prev = qp->prev;
     pthread_mutex_unlock(&dev->lock);
     atomic_fetch_sub_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
-    if (qp->attr.raw)
-        atomic_fetch_sub_explicit(&dev->raw_queues, 1, memory_order_relaxed);
 }
 
 static void free_parts(struct dock_qp *qp)
 {
     if (qp->rq && !qp->rq->shared)
         dock_rq_destroy(qp->rq);
+    dock_raw_close(qp);
     if (qp->ring_size)
         dock_arena_free(&qp->dev->arena, qp->ring_off, qp->ring_size);
     free(qp->sq.post.wrid);

@@ -141,4 +141,6 @@ void dock_sq_clear(struct dock_sq *sq)
     sq->deadline_ns = 0;
     sq->reads = 0;
     dock_set32(&sq->reads_over, 0);
+    if (sq->qp->page)
+        dock_raw_clear(sq->qp);
 }

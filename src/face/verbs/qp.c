@@ -30,13 +30,13 @@ static int service_of(enum ibv_qp_type type, enum dock_service *service, uint32_
     }
 }
 
-static int check_caps(const struct dock_limits *l, const struct ibv_qp_cap *c, bool own_rq)
+static int check_caps(const struct dock_limits *l, const struct ibv_qp_cap *c, bool own_rq, bool direct)
 {
     const struct {
         const char *what;
         uint32_t value, most;
     } caps[] = {
-        {"max_send_wr", c->max_send_wr, l->max_qp_wr},
+        {"max_send_wr", c->max_send_wr, direct ? DOCK_RING_BLOCKS_MAX : l->max_qp_wr},
         {"max_send_sge", c->max_send_sge, l->max_sge},
         {"max_inline_data", c->max_inline_data, l->max_inline},
         {"max_recv_wr", own_rq ? c->max_recv_wr : 0, l->max_qp_wr},
@@ -64,7 +64,7 @@ static int check_objects(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
     return 0;
 }
 
-static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, struct vb_qp *qp)
+static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, bool direct, struct vb_qp *qp)
 {
     struct dock_qp_attr attr = {
         .pd = vb_pd(pd)->number,
@@ -78,6 +78,7 @@ static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, struct v
         .max_inline = qp->cap.max_inline_data,
         .signal_all = a->sq_sig_all != 0,
         .lock_free = vb_pd(pd)->td,
+        .raw = direct,
         .user = qp,
     };
     int err = service_of(a->qp_type, &attr.service, &qp->ops);
@@ -113,14 +114,16 @@ static void fill(struct vb_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_a
     pthread_mutex_init(&qp->modify, NULL);
 }
 
+enum form { PLAIN, BUILDERS, DIRECT };
+
 static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, uint64_t send_ops,
-                             bool builders)
+                             enum form form)
 {
     struct vb_qp *qp;
     int err = check_objects(pd, a);
 
     if (!err)
-        err = check_caps(dock_dev_limits(vb_dev(pd->context)), &a->cap, !a->srq);
+        err = check_caps(dock_dev_limits(vb_dev(pd->context)), &a->cap, !a->srq, form == DIRECT);
     if (err)
         return vb_none(err);
     qp = calloc(1, sizeof *qp);
@@ -129,11 +132,13 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
     qp->cap = a->cap;
     if (a->srq)
         qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
-    err = make(pd, a, qp);
+    err = make(pd, a, form == DIRECT, qp);
     if (err)
         goto no_queue;
     fill(qp, pd, a);
-    if (builders) {
+    if (form == DIRECT)
+        qp->ops = 0; // nothing may be posted by the library
+    if (form == BUILDERS) {
         err = vb_fill_builders(qp, send_ops);
         if (err)
             goto no_builders;
@@ -158,7 +163,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     if (!pd || !attr)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_qp: no domain or no attributes given"));
     memcpy(&a, attr, sizeof *attr); // the long form begins with the short one
-    qp = create(pd, &a, 0, false);
+    qp = create(pd, &a, 0, PLAIN);
     if (qp)
         attr->cap = a.cap;
     return qp;
@@ -179,7 +184,12 @@ struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
         return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_qp_ex: creation flags %#x are not offered",
                                    attr->create_flags));
     builders = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    return create(attr->pd, attr, builders ? attr->send_ops_flags : 0, builders);
+    return create(attr->pd, attr, builders ? attr->send_ops_flags : 0, builders ? BUILDERS : PLAIN);
+}
+
+struct ibv_qp *vb_create_direct_qp(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+{
+    return create(pd, attr, 0, DIRECT);
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)

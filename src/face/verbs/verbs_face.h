@@ -265,6 +265,7 @@ int vb_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 // ---- qp.c, qp_rules.c, qp_builders.c
 
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *vb_create_direct_qp(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr);
 
 // Is this change of attributes allowed to a queue of `type` in state `now`? 0 or EINVAL, said in words.
 int vb_qp_rules(enum ibv_qp_type type, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask,

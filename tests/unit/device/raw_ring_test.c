@@ -28,11 +28,11 @@ static struct raw_queue view_of(const struct end *e)
     return (struct raw_queue){
         .ring = dock_arena_at(&e->dev->arena, rec->sq),
         .blocks = rec->sq_blocks,
-        .doorbell = &rec->doorbell,
+        .doorbell = &e->qp->page->doorbell,
         .cq = dock_arena_at(&e->dev->arena, cq->ring),
         .cqes = cq->size,
         .cq_ci = &cq->ci,
-        .pi = dock_peek32(&rec->doorbell),
+        .pi = dock_peek32(&e->qp->page->doorbell),
         .ci = dock_peek32(&cq->ci),
     };
 }

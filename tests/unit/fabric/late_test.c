@@ -71,7 +71,7 @@ static struct raw_queue raw_view(const struct end *e)
 
     return (struct raw_queue){.ring = dock_arena_at(&e->dev->arena, rec->sq),
                               .blocks = rec->sq_blocks,
-                              .doorbell = &rec->doorbell,
+                              .doorbell = &e->qp->page->doorbell,
                               .cq = dock_arena_at(&e->dev->arena, e->scq->rec->ring),
                               .cqes = e->scq->rec->size,
                               .cq_ci = &e->scq->rec->ci};

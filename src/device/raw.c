@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Queues that others drive: their doorbells are watched, WQEs stored whole to the doorbell page are taken,
+// and what hardware would punish silently is told in words, from memory alone.
+#include <errno.h>
+
+#include "device/internal.h"
+
+int dock_raw_open(struct dock_qp *qp, uint32_t blocks)
+{
+    struct dock_dev *dev = qp->dev;
+    int err = dock_arena_alloc(&dev->arena, dock_page_bytes(blocks), 4096, &qp->page_off);
+
+    if (err)
+        return err;
+    qp->page = dock_arena_at(&dev->arena, qp->page_off);
+    qp->sq.post.doorbell = &qp->page->doorbell;
+    return 0;
+}
+
+void dock_raw_close(struct dock_qp *qp)
+{
+    if (qp->page)
+        dock_arena_free(&qp->dev->arena, qp->page_off, dock_page_bytes(qp->sq.post.mask + 1));
+}
+
+void dock_raw_clear(struct dock_qp *qp)
+{
+    dock_set64(&qp->page->direct[0], DOCK_DIRECT_TAKEN);
+    dock_set64(&qp->page->met, 0);
+    qp->met_told = false;
+}
+
+void dock_raw_enlist(struct dock_dev *dev, struct dock_qp *qp)
+{
+    pthread_mutex_lock(&dev->lock);
+    qp->raw_next = dev->raws;
+    dev->raws = qp;
+    pthread_mutex_unlock(&dev->lock);
+    atomic_fetch_add_explicit(&dev->raw_queues, 1, memory_order_relaxed);
+    dock_up_bell(dock_peer_self(dev)); // the engine begins to watch doorbells
+}
+
+void dock_raw_delist(struct dock_dev *dev, struct dock_qp *qp)
+{
+    pthread_mutex_lock(&dev->lock);
+    struct dock_qp **at = &dev->raws;
+    while (*at != qp)
+        at = &(*at)->raw_next;
+    *at = qp->raw_next;
+    pthread_mutex_unlock(&dev->lock);
+    atomic_fetch_sub_explicit(&dev->raw_queues, 1, memory_order_relaxed);
+}
+
+int dock_qp_direct(const struct dock_qp *qp, struct dock_direct *out)
+{
+    const struct dock_cqview *cq = &qp->send_cq->view;
+    uint32_t blocks = qp->sq.post.mask + 1;
+
+    if (!qp->page)
+        return dock_refuse(-EINVAL, "queue %u was not made to be driven directly", qp->number);
+    if (cq->depth < blocks)
+        return dock_refuse(-EINVAL,
+                           "queue %u: %u blocks complete into a CQ of %u: a producer could overrun it",
+                           qp->number, blocks, cq->depth);
+    *out = (struct dock_direct){
+        .ring = qp->sq.post.ring,
+        .cq = (char *)cq->ring,
+        .page = qp->page,
+        .doorbell = &qp->page->doorbell,
+        .cq_doorbell = &qp->send_cq->rec->ci,
+        .state = &qp->rec->state,
+        .blocks = blocks,
+        .cqes = cq->size,
+        .pi = dock_acquire32(&qp->page->doorbell),
+        .ci = dock_acquire32(&qp->send_cq->rec->ci),
+    };
+    return 0;
+}
+
+// ---- what the engine sees of a page
+
+// A WQE that was stored whole stands for the doorbell that its low bits name, and only for that one.
+static bool direct_waits(const struct dock_qp *qp)
+{
+    uint64_t first = dock_peek64(&qp->page->direct[0]);
+
+    return first != DOCK_DIRECT_TAKEN && (uint16_t)first == (uint16_t)(qp->raw_seen + 1);
+}
+
+static void take_direct(struct dock_qp *qp)
+{
+    struct dock_page *page = qp->page;
+    struct dock_sq_post *post = &qp->sq.post;
+    uint64_t wqe[8] = {dock_acquire64(&page->direct[0])}; // pairs with the producer's release of word 0
+
+    wqe[0] &= ~0xffffull; // in the ring the place says it
+    for (unsigned i = 1; i < 8; i++)
+        wqe[i] = dock_peek64(&page->direct[i]);
+    memcpy(post->ring + (uint64_t)(qp->raw_seen & post->mask) * DOCK_BLOCK, wqe, DOCK_BLOCK);
+    dock_set64(&page->direct[0], DOCK_DIRECT_TAKEN);
+    dock_publish32(&page->doorbell, qp->raw_seen + 1); // pairs with the acquire in run.c
+}
+
+static bool producers_met(const struct dock_qp *qp)
+{
+    return !qp->met_told && dock_peek64(&qp->page->met);
+}
+
+static void tell_met(struct dock_qp *qp)
+{
+    uint64_t met = dock_acquire64(&qp->page->met);
+
+    dock_sq_hold(&qp->sq);
+    qp->met_told = true;
+    dock_error(
+        "queue %u: producers %u and %u both wrote WQE %u and the head moved once: one of the two is lost",
+        qp->number, (unsigned)(met >> 16 & 0xffff), (unsigned)(met & 0xffff), (unsigned)(met >> 32));
+    dock_qp_fail(qp, DOCK_ST_LOC_QP_OP);
+    dock_sq_release(&qp->sq);
+}
+
+// The queue found is pinned, not kept by the lock: running it may need the lock.
+static struct dock_qp *next_moved(struct dock_dev *dev)
+{
+    struct dock_qp *qp;
+
+    pthread_mutex_lock(&dev->lock);
+    for (qp = dev->raws; qp; qp = qp->raw_next)
+        if (dock_peek32(&qp->page->doorbell) != qp->raw_seen || direct_waits(qp) || producers_met(qp))
+            break;
+    if (qp)
+        atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
+    pthread_mutex_unlock(&dev->lock);
+    return qp;
+}
+
+bool dock_raw_watch(struct dock_dev *dev)
+{
+    struct dock_qp *qp;
+    bool any = false;
+
+    while (dock_peek32(&dev->raw_queues) && (qp = next_moved(dev))) {
+        if (producers_met(qp))
+            tell_met(qp);
+        if (direct_waits(qp))
+            take_direct(qp);
+        qp->raw_seen = dock_peek32(&qp->page->doorbell); // ordered by the acquire in run.c
+        dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
+        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
+        any = true;
+    }
+    return any;
+}
+
+// ---- what the device sees of a WQE
+
+uint32_t dock_raw_check_fetched(struct dock_sq *sq, unsigned blocks)
+{
+    const struct dock_note *note = &sq->qp->page->note[sq->exec & sq->post.mask];
+    uint64_t claim = dock_acquire64(&note->claim); // pairs with the producer's exchange of the claim
+
+    if (!claim || (uint32_t)(claim >> 32) != sq->exec)
+        return DOCK_OK; // this producer keeps no notes
+    if (dock_peek32(&note->sum) == dock_note_sum((const uint64_t *)&sq->wqe.align, blocks))
+        return DOCK_OK;
+    dock_error(
+        "queue %u: WQE %u is torn: producer %u, its WQE number %u, wrote other bytes than the ring holds",
+        sq->qp->number, sq->exec, (unsigned)(claim & 0xffff), dock_peek32(&note->sequence));
+    return DOCK_ST_LOC_QP_OP;
+}
+
+bool dock_raw_changed(const struct dock_sq *sq)
+{
+    for (unsigned i = 0; i < sq->blocks; i++) {
+        const char *slot = sq->post.ring + (uint64_t)((sq->exec + i) & sq->post.mask) * DOCK_BLOCK;
+        if (!memcmp(slot, sq->wqe.byte + (size_t)i * DOCK_BLOCK, DOCK_BLOCK))
+            continue;
+        dock_error(
+            "queue %u: WQE %u changed after the device had fetched it, before its completion was polled",
+            sq->qp->number, sq->exec);
+        return true;
+    }
+    return false;
+}
