@@ -134,7 +134,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     if (__builtin_expect(x->op != DOCK_OP_WRITE && x->op != DOCK_OP_READ, 0))
         decode_special(sq, x);
     if (__builtin_expect(x->service == DOCK_UD, 0))
-        for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
-            x->eid[i] = w->eid[15 - i];
+        for (unsigned i = 0; i < 16; i++)            // the format has the address bytes reversed
+            x->eid[i] = x->from[i] = w->eid[15 - i]; // both ends are on this host
     return decode_data(sq, x, dock_wqe_data_at(x->op));
 }

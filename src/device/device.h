@@ -144,8 +144,9 @@ struct dock_qp_attr {
     struct dock_rq *srq; // or NULL: a receive queue of its own
     uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
     bool signal_all;
-    bool lock_free; // the caller serialises post
-    bool raw;       // others write WQEs and the doorbell: no SGE keys, doorbell watched, depth in blocks
+    bool lock_free;  // the caller serialises post
+    bool block_self; // UD: what it sends to a group of its own does not come back to it
+    bool raw;        // others write WQEs and the doorbell: no SGE keys, doorbell watched, depth in blocks
     void *user;
 };
 
@@ -204,6 +205,12 @@ int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *mod);
 
 // UD: is `eid` an address of this host's devices? The face's address handles need it.
 bool dock_eid_is_local(struct dock_dev *dev, const uint8_t eid[16]);
+
+// UD: multicast. A member gets every datagram that a device of this host sends to the group, its own included
+// unless block_self. -EINVAL: no datagram queue, or no multicast address (ff00::/8, or IPv4-mapped 224/4).
+int dock_qp_join(struct dock_qp *qp, const uint8_t gid[16]);
+int dock_qp_leave(struct dock_qp *qp, const uint8_t gid[16]); // -EINVAL: it is no member
+bool dock_eid_is_group(const uint8_t eid[16]);
 
 // ---- asynchronous events
 

@@ -136,9 +136,20 @@ static enum dock_step datagram_unsent(struct dock_sq *sq, bool coming)
     return conclude(sq, true);
 }
 
+static enum dock_step to_group(struct dock_sq *sq)
+{
+    bool patient = !sq->deadline_ns || dock_now_ns() < sq->deadline_ns;
+
+    return dock_mcast_send(sq, patient) ? datagram_unsent(sq, true) : conclude(sq, true);
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
+
+    if (__builtin_expect(!sq->conn && dock_eid_is_group(x->eid), 0))
+        return to_group(sq);
+
     struct dock_conn *c = way(sq);
     uint32_t before = x->done;
 

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "arena/groups.h"
 #include "arena/peer.h"
 #include "base/bits.h"
 #include "base/log.h"
@@ -132,6 +133,7 @@ struct dock_qp {
     dock_a32 pins;                     // the engine works on it: destroy waits
     struct dock_conn conn;             // RC, UC: the way to the peer
     struct dock_conn *ud_conn;         // UD: ways by destination, newest first
+    dock_a32 groups;                   // UD: it joined one at some time
     pthread_mutex_t modify;            // of state changes by the program
     dock_a32 last_wqe_told, comm_told; // events that come once
     struct dock_events *events;
@@ -176,6 +178,7 @@ struct dock_dev {
     struct dock_limits limits;
     struct dock_rundir dir;
     struct dock_idtable ids_table;
+    struct dock_groups groups; // opened at first need, under `lock`; kept until the device closes
     struct dock_arena arena;
     struct dock_ids ids;
     void **object[DOCK_SLOTS]; // by id block: 256 pointers each
@@ -264,7 +267,16 @@ bool dock_raw_changed(const struct dock_sq *sq);
 
 // ---- ud.c: the ways of a datagram queue. NULL: nobody of this host has that number.
 struct dock_conn *dock_ud_way(struct dock_qp *qp, uint32_t dest_qp);
+// The same for a member of a group; `fabric` NULL: whatever carries datagrams.
+struct dock_conn *dock_ud_way_to(struct dock_qp *qp, uint32_t dest_qp, dock_who who,
+                                 const struct dock_fabric *fabric);
 void dock_ud_forget(struct dock_qp *qp);
+
+// ---- mcast.c
+// Send the datagram in sq->x to all members of its group. -EAGAIN: some are just being reached, and nothing
+// was sent; without patience they are left out.
+int dock_mcast_send(struct dock_sq *sq, bool patient);
+void dock_qp_leave_all(struct dock_qp *qp);
 
 // ---- local.c: WRs that concern only our own tables (BIND, INV)
 uint32_t dock_local_op(struct dock_sq *sq, struct dock_xfer *x);

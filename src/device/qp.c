@@ -303,6 +303,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     dock_quiesce(dev, &qp->sq);
     delist(dev, qp);
     dock_attend_limit(qp);
+    dock_qp_leave_all(qp);
     dock_sq_release(&qp->sq);
     dock_lists_remove(dev, &qp->sq);
     wait_unpinned(qp);

@@ -102,6 +102,7 @@ struct dock_xfer {
     uint64_t notify_addr, notify_value;
     const uint8_t *inline_data; // NULL: the SGEs
     uint8_t eid[16];            // UD: the destination, network order
+    uint8_t from[16];           // UD: the source, as the header tells it
     struct dock_sge_local sge[DOCK_SGE_MAX];
     // progress of a transfer that is done in pieces
     uint32_t done;

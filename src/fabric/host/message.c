@@ -55,8 +55,8 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
         .data = {(uint32_t)x->imm, (uint32_t)(x->imm >> 32)},
     };
 
-    for (unsigned i = 0; ud && i < 16; i++) // the sender is on this host: both ends have one address
-        ((uint8_t *)e.eid)[i] = x->eid[15 - i];
+    for (unsigned i = 0; ud && i < 16; i++)
+        ((uint8_t *)e.eid)[i] = x->from[15 - i];
     dock_set32(&e.dw0, DOCK_CQE_RECV | receive_opcode(x) << 4 | (status & 0xff) << 16 | status >> 8 << 24);
     if (dock_cq_produce(&c->cq, c->waiter, &e, &first)) {
         if (first)
@@ -139,7 +139,7 @@ static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buf
 }
 
 // RoCE v2 over IPv4: a valid IPv4 header in bytes 20 to 39, undefined before, and a first nibble that is
-// not 6. The sender is on this host: both ends have one address.
+// not 6.
 static void build_ipv4(const struct dock_xfer *x, uint8_t *ip)
 {
     uint32_t sum = 0;
@@ -149,7 +149,7 @@ static void build_ipv4(const struct dock_xfer *x, uint8_t *ip)
     ip[3] = (uint8_t)(x->len + 28);
     ip[8] = 64;
     ip[9] = 17; // UDP
-    memcpy(ip + 12, x->eid + 12, 4);
+    memcpy(ip + 12, x->from + 12, 4);
     memcpy(ip + 16, x->eid + 12, 4);
     for (unsigned i = 0; i < 20; i += 2)
         sum += (uint32_t)ip[i] << 8 | ip[i + 1];
@@ -166,7 +166,7 @@ static void build_ipv6(const struct dock_xfer *x, uint8_t *ip)
     ip[5] = (uint8_t)(x->len + 8);
     ip[6] = 17; // UDP
     ip[7] = 64;
-    memcpy(ip + 8, x->eid, 16);
+    memcpy(ip + 8, x->from, 16);
     memcpy(ip + 24, x->eid, 16);
 }
 

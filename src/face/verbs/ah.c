@@ -89,6 +89,17 @@ static int gid_index(const union ibv_gid *gid)
     return -1;
 }
 
+// What came by multicast is answered from the first address of its family.
+static int index_like(const union ibv_gid *source)
+{
+    const struct dock_identity *id = dock_identity();
+
+    for (uint32_t i = 0; i < id->gids; i++)
+        if ((id->gid[i].raw[0] == 0) == (source->raw[0] == 0))
+            return (int)i;
+    return -1;
+}
+
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
                         struct ibv_ah_attr *ah_attr)
 {
@@ -103,7 +114,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
         source = grh->sgid;
         destination = grh->dgid;
     }
-    index = gid_index(&destination);
+    index = dock_eid_is_group(destination.raw) ? index_like(&source) : gid_index(&destination);
     if (index < 0) {
         errno = dock_refuse(EINVAL, "ibv_init_ah_from_wc: the message was sent to a GID that is not ours");
         return -1;
@@ -141,18 +152,19 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
                        "ibv_resolve_eth_l2_from_gid: no Ethernet frames are sent, so there is no MAC");
 }
 
+// `lid` names a group on InfiniBand links only.
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    (void)gid;
-    if (!qp || qp->qp_type != IBV_QPT_UD)
-        return dock_refuse(EINVAL, "ibv_attach_mcast: only UD queues can join a group");
-    return dock_refuse(EOPNOTSUPP, "ibv_attach_mcast: lid %u: multicast is not offered", lid);
+    (void)lid;
+    if (!qp || !gid)
+        return dock_refuse(EINVAL, "ibv_attach_mcast: no queue or no group given");
+    return -dock_qp_join(vb_qp(qp)->dev, gid->raw);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-    (void)gid;
-    if (!qp || qp->qp_type != IBV_QPT_UD)
-        return dock_refuse(EINVAL, "ibv_detach_mcast: only UD queues can be in a group");
-    return dock_refuse(EOPNOTSUPP, "ibv_detach_mcast: lid %u: multicast is not offered", lid);
+    (void)lid;
+    if (!qp || !gid)
+        return dock_refuse(EINVAL, "ibv_detach_mcast: no queue or no group given");
+    return -dock_qp_leave(vb_qp(qp)->dev, gid->raw);
 }

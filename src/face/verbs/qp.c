@@ -79,6 +79,7 @@ static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, bool dir
         .signal_all = a->sq_sig_all != 0,
         .lock_free = vb_pd(pd)->td,
         .raw = direct,
+        .block_self = a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags,
         .user = qp,
     };
     int err = service_of(a->qp_type, &attr.service, &qp->ops);
@@ -180,7 +181,9 @@ struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
                                    attr ? attr->comp_mask : 0));
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_qp_ex: no domain of this context given"));
-    if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)
+    if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+        (attr->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
+         (attr->create_flags && attr->qp_type != IBV_QPT_UD)))
         return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_create_qp_ex: creation flags %#x are not offered",
                                    attr->create_flags));
     builders = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

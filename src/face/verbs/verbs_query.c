@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "arena/groups.h"
 #include "device/identity.h"
 #include "face/verbs/verbs_face.h"
 
@@ -45,6 +46,9 @@ static void fill_device(const struct dock_limits *l, struct ibv_device_attr *a)
     a->max_srq = (int)l->max_srq;
     a->max_srq_wr = (int)l->max_srq_wr;
     a->max_srq_sge = (int)l->max_sge;
+    a->max_mcast_grp = DOCK_GROUP_MEMBERS; // of the host
+    a->max_mcast_qp_attach = DOCK_GROUP_MEMBERS;
+    a->max_total_mcast_qp_attach = DOCK_GROUP_MEMBERS;
     a->max_pkeys = 1;
     a->phys_port_cnt = 1;
 }
