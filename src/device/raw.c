@@ -30,6 +30,21 @@ void dock_raw_clear(struct dock_qp *qp)
     qp->met_told = false;
 }
 
+static bool producers_met(const struct dock_qp *qp)
+{
+    return !qp->met_told && dock_peek64(&qp->page->met);
+}
+
+static void name_them(struct dock_qp *qp)
+{
+    uint64_t met = dock_acquire64(&qp->page->met);
+
+    qp->met_told = true;
+    dock_error(
+        "queue %u: producers %u and %u both wrote WQE %u and the head moved once: one of the two is lost",
+        qp->number, (unsigned)(met >> 16 & 0xffff), (unsigned)(met & 0xffff), (unsigned)(met >> 32));
+}
+
 void dock_raw_enlist(struct dock_dev *dev, struct dock_qp *qp)
 {
     pthread_mutex_lock(&dev->lock);
@@ -48,6 +63,8 @@ void dock_raw_delist(struct dock_dev *dev, struct dock_qp *qp)
         at = &(*at)->raw_next;
     *at = qp->raw_next;
     pthread_mutex_unlock(&dev->lock);
+    if (producers_met(qp)) // the queue had failed of what they did before the engine saw why
+        name_them(qp);
     atomic_fetch_sub_explicit(&dev->raw_queues, 1, memory_order_relaxed);
 }
 
@@ -101,20 +118,10 @@ static void take_direct(struct dock_qp *qp)
     dock_publish32(&page->doorbell, qp->raw_seen + 1); // pairs with the acquire in run.c
 }
 
-static bool producers_met(const struct dock_qp *qp)
+static void fail_met(struct dock_qp *qp)
 {
-    return !qp->met_told && dock_peek64(&qp->page->met);
-}
-
-static void tell_met(struct dock_qp *qp)
-{
-    uint64_t met = dock_acquire64(&qp->page->met);
-
     dock_sq_hold(&qp->sq);
-    qp->met_told = true;
-    dock_error(
-        "queue %u: producers %u and %u both wrote WQE %u and the head moved once: one of the two is lost",
-        qp->number, (unsigned)(met >> 16 & 0xffff), (unsigned)(met & 0xffff), (unsigned)(met >> 32));
+    name_them(qp);
     dock_qp_fail(qp, DOCK_ST_LOC_QP_OP);
     dock_sq_release(&qp->sq);
 }
@@ -141,7 +148,7 @@ bool dock_raw_watch(struct dock_dev *dev)
 
     while (dock_peek32(&dev->raw_queues) && (qp = next_moved(dev))) {
         if (producers_met(qp))
-            tell_met(qp);
+            fail_met(qp);
         if (direct_waits(qp))
             take_direct(qp);
         qp->raw_seen = dock_peek32(&qp->page->doorbell); // ordered by the acquire in run.c

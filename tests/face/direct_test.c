@@ -61,12 +61,12 @@ static struct ibv_qp *direct_qp(struct end *e, struct ibv_cq *cq, uint32_t block
     return drydock_create_direct_qp(e->pd, &attr);
 }
 
-static void open_direct(struct fixture *f)
+static void open_sized(struct fixture *f, const struct end_options *options)
 {
     struct end_address left, right;
 
-    end_open(&f->l, NULL);
-    end_open(&f->r, NULL);
+    end_open(&f->l, options);
+    end_open(&f->r, options);
     CHECK_INT(ibv_destroy_qp(f->l.qp), 0);
     f->cq = ibv_create_cq(f->l.ctx, BLOCKS, NULL, NULL, 0);
     CHECK(f->cq != NULL);
@@ -80,6 +80,11 @@ static void open_direct(struct fixture *f)
     CHECK_INT(f->q.blocks, BLOCKS);
     f->t = drydock_target_of(right.addr, f->r.opt.bytes, right.rkey);
     producer = 1;
+}
+
+static void open_direct(struct fixture *f)
+{
+    open_sized(f, NULL);
 }
 
 static void close_direct(struct fixture *f)
@@ -274,6 +279,27 @@ static void a_torn_wqe_is_named_with_its_producer_and_not_executed(void **state)
     close_direct(&f);
 }
 
+// A slot is the producer's again when a completion that covers it was polled, not while the device works on
+// it.
+static void a_slot_that_changes_while_the_device_works_on_it_is_named(void **state)
+{
+    const struct end_options big = {.bytes = 32 << 20};
+    struct fixture f;
+
+    (void)state;
+    open_sized(&f, &big);
+    listen_to_words(&f);
+    memset(f.l.buf, 1, big.bytes);
+    CHECK_INT(drydock_post_write(&f.q, &f.t, f.t.address, f.l.buf, (uint32_t)big.bytes, DRYDOCK_COMPLETE), 0);
+    drydock_ring(&f.q);
+    while (!__atomic_load_n(f.r.buf, __ATOMIC_ACQUIRE))
+        ;
+    f.q.ring[3] ^= 0x10;
+    wait_for_error(&f);
+    expect_words(&f, "WQE 0 changed after the device had fetched it");
+    close_direct(&f);
+}
+
 static void the_library_does_not_post_to_a_queue_that_is_driven(void **state)
 {
     struct fixture f;
@@ -326,6 +352,7 @@ int main(void)
         cmocka_unit_test(quiet_returns_the_first_error_and_then_that_the_queue_is_lost),
         cmocka_unit_test(two_producers_on_one_head_are_both_named),
         cmocka_unit_test(a_torn_wqe_is_named_with_its_producer_and_not_executed),
+        cmocka_unit_test(a_slot_that_changes_while_the_device_works_on_it_is_named),
         cmocka_unit_test(the_library_does_not_post_to_a_queue_that_is_driven),
         cmocka_unit_test(what_cannot_be_driven_is_refused),
     };
