@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,18 +34,12 @@ static void socket_name(dock_who who, char *name, size_t size)
     snprintf(name, size, "d%u.%u", dock_who_slot(who), dock_who_incarnation(who));
 }
 
-// An address that leads through our directory descriptor, so that the path is not resolved again. Without
-// /proc: the path (dock_rundir_open left room for the name).
 static socklen_t address(const struct dock_rundir *dir, dock_who who, struct sockaddr_un *a)
 {
-    char prefix[DOCK_RUNDIR_PATH], name[24];
-    int n;
+    char name[24];
 
     socket_name(who, name, sizeof name);
-    snprintf(prefix, sizeof prefix, "/proc/self/fd/%d", dir->fd);
-    a->sun_family = AF_UNIX;
-    n = snprintf(a->sun_path, sizeof a->sun_path, "%s/%s", access(prefix, X_OK) ? dir->path : prefix, name);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1);
+    return dock_rundir_address(dir, name, a);
 }
 
 static int open_socket(void)
@@ -101,23 +94,6 @@ void dock_gift_unlisten(const struct dock_rundir *dir, dock_who who, int listen_
     close(listen_fd);
 }
 
-// The other side of a connection, if it is of our user. -EPERM.
-static int check_user(int fd, const char *what, int *pid)
-{
-    struct ucred c;
-    socklen_t len = sizeof c;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len))
-        return -errno;
-    if (c.uid != geteuid()) {
-        dock_error("%s (process %d) refused: it is of user %u, this is user %u", what, (int)c.pid,
-                   (unsigned)c.uid, (unsigned)geteuid());
-        return -EPERM;
-    }
-    *pid = c.pid;
-    return 0;
-}
-
 static int send_gift(int fd, const struct dock_gift *g)
 {
     int fds[MAX_FDS] = {g->arena_fd, g->bell_fd, g->pidfd};
@@ -151,7 +127,7 @@ int dock_gift_serve(int listen_fd, const struct dock_gift *mine)
             dock_warn("accepting a caller of this device failed: %s", strerror(-ret));
         return ret;
     }
-    ret = check_user(fd, "a caller of this device", &pid);
+    ret = dock_rundir_check_user(fd, "a caller of this device", &pid);
     if (!ret) {
         ret = send_gift(fd, mine);
         if (ret)
@@ -170,7 +146,7 @@ int dock_gift_begin(const struct dock_rundir *dir, dock_who who, int *sock)
     if (!ret && connect(fd, (struct sockaddr *)&a, len))
         ret = -errno;
     if (!ret)
-        ret = check_user(fd, "a device in the runtime directory", &pid);
+        ret = dock_rundir_check_user(fd, "a device in the runtime directory", &pid);
     if (ret) {
         dock_info("connecting to device %u.%u in %s failed: %s", dock_who_slot(who),
                   dock_who_incarnation(who), dir->path, strerror(-ret));
@@ -242,7 +218,7 @@ static int receive(int sock, dock_who who, struct dock_gift *out)
                    fault);
         return drop_all(fds, nfds, -EPROTO);
     }
-    ret = check_user(sock, "a device in the runtime directory", &pid);
+    ret = dock_rundir_check_user(sock, "a device in the runtime directory", &pid);
     if (ret)
         return drop_all(fds, nfds, ret);
     *out = (struct dock_gift){.who = m.who,

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -116,4 +118,32 @@ void dock_rundir_close(struct dock_rundir *dir)
 {
     close(dir->fd);
     dir->fd = -1;
+}
+
+unsigned dock_rundir_address(const struct dock_rundir *dir, const char *name, struct sockaddr_un *out)
+{
+    char prefix[DOCK_RUNDIR_PATH];
+    int n;
+
+    snprintf(prefix, sizeof prefix, "/proc/self/fd/%d", dir->fd);
+    out->sun_family = AF_UNIX;
+    n = snprintf(out->sun_path, sizeof out->sun_path, "%s/%s", access(prefix, X_OK) ? dir->path : prefix,
+                 name);
+    return (unsigned)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1);
+}
+
+int dock_rundir_check_user(int fd, const char *what, int *pid)
+{
+    struct ucred c;
+    socklen_t len = sizeof c;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len))
+        return -errno;
+    if (c.uid != geteuid()) {
+        dock_error("%s (process %d) refused: it is of user %u, this is user %u", what, (int)c.pid,
+                   (unsigned)c.uid, (unsigned)geteuid());
+        return -EPERM;
+    }
+    *pid = c.pid;
+    return 0;
 }

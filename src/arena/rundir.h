@@ -5,6 +5,8 @@
 #ifndef DOCK_ARENA_RUNDIR_H
 #define DOCK_ARENA_RUNDIR_H
 
+struct sockaddr_un;
+
 #define DOCK_RUNDIR_PATH 96 // a socket address holds 108 bytes; the name of a socket takes the rest
 
 struct dock_rundir {
@@ -18,5 +20,12 @@ struct dock_rundir {
 // gave it.
 int dock_rundir_open(const char *wanted, struct dock_rundir *out);
 void dock_rundir_close(struct dock_rundir *dir);
+
+// The address of the socket `name` (at most 13 characters) in the directory; returns its length. It leads
+// through the directory's descriptor, so that the path is not resolved again; without /proc it is the path.
+unsigned dock_rundir_address(const struct dock_rundir *dir, const char *name, struct sockaddr_un *out);
+// Is the other side of a connected socket of our user? -EPERM, said in words with `what` in front. *pid: its
+// process.
+int dock_rundir_check_user(int fd, const char *what, int *pid);
 
 #endif

@@ -19,6 +19,7 @@ static const struct dock_variable variables[] = {
     {"DRYDOCK_MAX_CQE", "limit: entries of a completion queue"},
     {"DRYDOCK_MAX_QP_WR", "limit: requests of a send or receive queue"},
     {"DRYDOCK_MAX_SRQ_WR", "limit: requests of a shared receive queue"},
+    {"DRYDOCK_CM_TIMEOUT_MS", "patience of rdma_cm with a silent peer, in milliseconds"},
     {"DRYDOCK_SHIM", "root of the private sysfs tree, set by drydock run"},
 };
 

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# timeout: 300
+# Debian's unmodified rdma_cm programs between two processes: each ends with 0, says that it worked, and where it
+# compares or prints data, the data is right. RDMACM_ONLY=REGEX runs the lines that match.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/conform/run_lib.sh
+. tests/conform/rdmacm_lib.sh
+
+command -v rping ucmatose >/dev/null || skip "rdmacm-utils is not installed"
+
+# ---- rping: READs, WRITEs and SENDs both ways, each ping compared (-V) and shown (-v)
+
+rping() { # ADDRESS PORT OPTIONS...
+    local address=$1 port=$2 line="rping $*" status=1
+    shift 2
+    wanted "$line" || return 0
+    pair "$port" '[tT]' "rping -s -a $address -p $port -v -V -C 10 $*" "rping -c -a $address -p $port -v -V -C 10 $*" &&
+        says client '^ping data: rdma-ping-[0-9]+: ' 10 && says server '^server ping data: rdma-ping-9: JKLMNOP' &&
+        says client '^ping data: rdma-ping-9: JKLMNOP' && status=0
+    cell "$line" $status
+}
+
+rping 127.0.0.1 7174
+rping "$local_ip" 7175 -S 4096
+rping 127.0.0.1 7176 -q
+rping ::1 7177
+
+# The persistent server takes one client after the other.
+persistent() {
+    local line="rping -s -P: three clients, one after the other" status=0 server
+    wanted "$line" || return 0
+    timeout -k 5 "$limit" "$drydock" run -- rping -s -P -a 127.0.0.1 -p 7178 -v -V >"$work/server" 2>&1 &
+    server=$!
+    wait_listener 7178 t $server
+    for _ in 1 2 3; do
+        timeout -k 5 "$limit" "$drydock" run -- rping -c -a 127.0.0.1 -p 7178 -v -V -C 5 >"$work/client" 2>&1 &&
+            says client '^ping data: rdma-ping-4: EFGH' || status=1
+    done
+    kill -0 $server 2>/dev/null || status=1
+    kill $server 2>/dev/null
+    wait $server 2>/dev/null
+    cell "$line" $status
+}
+persistent
+
+# ---- ucmatose: several connections at once, transfers both ways, disconnects
+
+ucmatose() { # LINE-OPTIONS PORT SERVER-ADDRESS-OPTIONS CLIENT-ADDRESS
+    local line="ucmatose $1 $3" status=1
+    wanted "$line" || return 0
+    pair "$2" '[tT]' "ucmatose $1 -p $2 $3" "ucmatose $1 -p $2 -s $4" && says client 'return status 0' &&
+        says server 'return status 0' && says client 'data transfers complete' && says server 'disconnected' && status=0
+    cell "$line" $status
+}
+
+ucmatose "-c 4 -C 100 -S 1024" 7471 "-b 127.0.0.1" 127.0.0.1
+ucmatose "-m -c 4 -C 10 -S 65536" 7472 "-b 127.0.0.1" 127.0.0.1
+ucmatose "-c 30 -C 2 -S 64" 7473 "" "$local_ip"
+ucmatose "-f ip6 -c 2" 7474 "-b ::1" ::1
+
+# ---- the synchronous calls, and many connections
+
+simple() { # LINE PORT LETTER SERVER CLIENT WORDS-OF-CLIENT [keep]
+    local status=1
+    wanted "$1" || return 0
+    pair "$2" "$3" "$4" "$5" "${7:-}" && says client "$6" && status=0
+    cell "$1" $status
+}
+
+simple rdma_server 7475 t "rdma_server -s 127.0.0.1 -p 7475" "rdma_client -s 127.0.0.1 -p 7475" 'rdma_client: end 0'
+simple cmtime 7476 t "cmtime -b 127.0.0.1 -p 7476" "cmtime -s 127.0.0.1 -p 7476 -c 100" '^destroy' keep
+
+# ---- perftest, which finds its peer by rdma_cm with -R
+
+perf() { # TOOL OPTIONS...
+    local line="$* -R" status=1
+    wanted "$line" || return 0
+    port=$((port + 1))
+    pair $port t "$* -R -F -p $port" "$* -R -F -p $port $local_ip" && says client '^ [0-9]+ +[0-9]+ +[0-9.]*[1-9]' &&
+        status=0
+    cell "$line" $status
+}
+
+port=18500
+perf ib_write_bw -n 100
+perf ib_read_lat -n 100
+perf ib_send_bw -b -n 100
+perf ib_send_lat -n 100
+perf ib_atomic_bw -n 100
+perf ib_write_bw -q 4 -n 100
+
+end_of_test
