@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,12 @@
 
 static const char *const level_name[] = {"error", "warn", "info", "debug"};
 static _Thread_local char last_line[240];
+static _Atomic(dock_log_sink) line_sink;
+
+void dock_log_set_sink(dock_log_sink sink)
+{
+    atomic_store_explicit(&line_sink, sink, memory_order_release); // pairs with put()
+}
 
 static enum dock_log_level threshold(void)
 {
@@ -30,10 +37,12 @@ static void put(enum dock_log_level level, const char *fmt, va_list args)
 {
     char line[300];
     int saved = errno;
+    dock_log_sink sink =
+        atomic_load_explicit(&line_sink, memory_order_acquire); // pairs with dock_log_set_sink
 
     // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the callers have started it
     vsnprintf(last_line, sizeof last_line, fmt, args);
-    if (dock_log_on(level)) {
+    if (!(sink && sink(level, last_line)) && dock_log_on(level)) {
         int n =
             snprintf(line, sizeof line, "drydock[%d] %s: %s\n", (int)getpid(), level_name[level], last_line);
         // One write per line, so that lines of several processes on one terminal do not mix.

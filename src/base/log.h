@@ -27,6 +27,12 @@ static inline int dock_no_memory(const char *what)
     return -ENOMEM;
 }
 
+// Every line goes to `sink` first, which answers whether it took care of it; else it goes to stderr as
+// DRYDOCK_LOG allows. One sink per process, NULL for none. The sink may be called by any thread, also while
+// the device's locks are held, and must not call the device.
+typedef bool (*dock_log_sink)(enum dock_log_level level, const char *line);
+void dock_log_set_sink(dock_log_sink sink);
+
 // Tests read the last line that was logged by this thread, at any level, shown or not ("" if none).
 const char *dock_log_last(void);
 

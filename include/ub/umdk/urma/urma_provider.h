@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What stands between liburma and a device driver. Programs read ctx->ops through urma_ops_t; drydock's own
-// device fills that table, and no other driver can be loaded.
+// device fills that table. No other driver can be loaded, so the functions for drivers are not declared.
 #ifndef URMA_PROVIDER_H
 #define URMA_PROVIDER_H
 
@@ -227,14 +227,6 @@ typedef struct urma_post_and_ret_db_out {
     uint64_t db_addr;
     uint64_t db_data;
 } urma_post_and_ret_db_out_t;
-
-int urma_register_provider_ops(urma_provider_ops_t *provider_ops);
-
-int urma_unregister_provider_ops(urma_provider_ops_t *provider_ops);
-
-ssize_t urma_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
-
-int urma_register_sysfs_dev(struct urma_sysfs_dev *dev);
 
 #ifdef __cplusplus
 }
