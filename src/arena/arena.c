@@ -67,8 +67,8 @@ static int make_file(int *out)
     return 0;
 }
 
-// One window more. The caller holds the lock, or is alone.
-static int grow(struct dock_arena *a)
+// The file one window longer. The caller holds the lock, or is alone.
+static int lengthen(struct dock_arena *a)
 {
     uint64_t window = (uint64_t)1 << a->view.shift;
 
@@ -77,18 +77,30 @@ static int grow(struct dock_arena *a)
                    (unsigned long long)window >> 20);
         return -ENOMEM;
     }
-    if (dock_extent_stock(&a->spare))
-        return -ENOMEM;
     if (ftruncate(a->view.fd, (off_t)(a->size + window))) {
         int code = -errno;
         dock_error("growing the arena to %llu MiB failed: %s", (unsigned long long)(a->size + window) >> 20,
                    strerror(-code));
-        dock_extent_unstock(&a->spare);
         return code == -ENOSPC || code == -EFBIG ? -ENOMEM : code;
     }
-    dock_extent_give(&a->free, &a->spare, a->size, window, a->view.shift);
     a->size += window;
     return 0;
+}
+
+// One window of free space more.
+static int grow(struct dock_arena *a)
+{
+    uint64_t window = (uint64_t)1 << a->view.shift;
+    int ret = dock_extent_stock(&a->spare);
+
+    if (ret)
+        return ret;
+    ret = lengthen(a);
+    if (ret)
+        dock_extent_unstock(&a->spare);
+    else
+        dock_extent_give(&a->free, &a->spare, a->size - window, window, a->view.shift);
+    return ret;
 }
 
 // Back the whole pages around [off, off + size). What fallocate added before a failure stays until the range
@@ -243,6 +255,27 @@ void dock_arena_destroy(struct dock_arena *a)
     dock_extent_free_list(&a->spare);
     pthread_mutex_destroy(&a->lock);
     dock_view_close(&a->view);
+}
+
+int dock_arena_window(struct dock_arena *a, uint64_t *off)
+{
+    int ret;
+
+    pthread_mutex_lock(&a->lock);
+    ret = lengthen(a);
+    if (!ret)
+        *off = a->size - ((uint64_t)1 << a->view.shift);
+    pthread_mutex_unlock(&a->lock);
+    return ret;
+}
+
+void dock_arena_punch(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    void *p = dock_view_at(&a->view, off, size);
+
+    // Through the mapping: it works also when the program has closed the descriptor.
+    if (p && madvise(p, size, MADV_REMOVE))
+        dock_warn("returning %llu bytes of the arena failed: %s", (unsigned long long)size, strerror(errno));
 }
 
 int dock_arena_offset(const struct dock_arena *a, const void *p, uint64_t len, uint64_t *off)

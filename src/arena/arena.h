@@ -5,6 +5,7 @@
 #define DOCK_ARENA_ARENA_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,14 @@ struct dock_view {
     _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
     pthread_mutex_t lock;                 // of mapping, not of reading
     int pid;                              // that opened it: a forked child has none of the mappings
+    struct dock_view *next, *prev;        // of the process
 };
+
+// All views of the process, as they are while the lock is held. Whoever looks at mappings of an arena must
+// tell views from memory of the program.
+void dock_views_lock(void);
+void dock_views_unlock(void);
+bool dock_views_have(uint64_t addr);
 
 // View somebody's arena. Demands F_SEAL_SHRINK (else a peer's ftruncate is our SIGBUS): -EPERM.
 // Owns `fd` from then on, also on failure.
@@ -65,6 +73,11 @@ int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64
 int dock_arena_reserve(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);
 // Give back exactly what was allocated; whole pages of it return to the system.
 void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size);
+
+// A whole window, empty, for who divides it himself (adoption); it stays his.
+int dock_arena_window(struct dock_arena *a, uint64_t *off);
+// The whole pages of [off, off + size), which are inside one window, return to the system.
+void dock_arena_punch(struct dock_arena *a, uint64_t off, uint64_t size);
 
 // Pointer into our own arena, and back: the offset of a pointer into a window that is mapped, -EFAULT if
 // [p, p+len) is not inside one window of this arena.

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena/adopt.h"
 #include "arena/who.h"
 #include "base/order.h"
 #include "base/probe.h"
@@ -36,6 +37,7 @@ struct dock_port {
     uint32_t full_fences; // 1: no membarrier here, whoever works with us must use full fences
     uint64_t segments, hazards, started_ns;
     char program[16];
+    dock_a32 moving; // pages of the program move: nobody touches memory that is not in the arena
 
     // line 1: the bell. A producer for this device writes its work, full fence, loads `asleep`;
     // the engine sets asleep, full fence, looks for work (pairs with dock_bell_ring).
@@ -51,6 +53,7 @@ struct dock_port {
     // line 3..: counters of the whole device, by moment
     _Alignas(64) dock_a64 moment[DOCK_MOMENTS];
     _Alignas(64) dock_a64 fallback_bytes, fallback_calls, arena_bytes, dropped;
+    struct dock_adopt_counts adopt;
 
     _Alignas(
         64) dock_a64 block[DOCK_SLOTS]; // offset of the queue records of an id block that is ours, else 0
@@ -90,12 +93,29 @@ enum dock_seg_kind {
 #define DOCK_ACCESS_ZERO_BASED 32u
 #define DOCK_ACCESS_RELAXED 64u
 
-#define DOCK_SEG_PLAIN (~0ull) // dock_segrec.off of memory that is not in the arena
+#define DOCK_SEG_PLAIN (~0ull)              // dock_segrec.off of memory that is not in the arena
+#define DOCK_SEG_PIECES ((uint64_t)1 << 62) // set in it: the rest is where a table of pieces lies
+#define DOCK_PIECES_MAX 1024u
+
+// The parts of a segment that lie in the arena, ascending by address; between them it is plain.
+struct dock_segpieces {
+    uint32_t count, sum; // of all behind it
+    struct dock_piece piece[];
+};
+
+static inline uint32_t dock_pieces_sum(const struct dock_piece *piece, uint32_t count)
+{
+    uint64_t h = count;
+
+    for (uint32_t i = 0; i < count; i++)
+        h = dock_mix(h ^ piece[i].addr) ^ dock_mix(piece[i].len + 1) ^ dock_mix(piece[i].off + 2);
+    return (uint32_t)(h ^ h >> 32);
+}
 
 struct dock_segrec {
     dock_a64 generation; // bumped when the segment is taken away or given; 0 = never used
     uint64_t va, len;    // the range as remote requests name it
-    uint64_t off;        // where va lies in the arena, or DOCK_SEG_PLAIN
+    uint64_t off;        // where va lies in the arena, DOCK_SEG_PLAIN, or DOCK_SEG_PIECES and a table
     uint64_t addr;       // where va lies in the owner's address space
     uint32_t token;      // the remote key, all 32 bits
     uint32_t pd;

@@ -13,6 +13,51 @@
 #define SHIFT_MIN 16 // a window is at least a page on every machine
 #define SHIFT_MAX 40
 
+static pthread_mutex_t views_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct dock_view *views;
+
+void dock_views_lock(void)
+{
+    pthread_mutex_lock(&views_lock);
+}
+
+void dock_views_unlock(void)
+{
+    pthread_mutex_unlock(&views_lock);
+}
+
+bool dock_views_have(uint64_t addr)
+{
+    for (const struct dock_view *v = views; v; v = v->next)
+        for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+            const char *base = atomic_load_explicit(&v->window[i], memory_order_relaxed); // under the lock
+            if (base && addr - (uintptr_t)base < (uint64_t)1 << v->shift)
+                return true;
+        }
+    return false;
+}
+
+static void enlist(struct dock_view *v)
+{
+    dock_views_lock();
+    v->prev = NULL;
+    v->next = views;
+    if (views)
+        views->prev = v;
+    views = v;
+    dock_views_unlock();
+}
+
+static void delist(struct dock_view *v)
+{
+    if (v->prev)
+        v->prev->next = v->next;
+    else
+        views = v->next;
+    if (v->next)
+        v->next->prev = v->prev;
+}
+
 int dock_view_open(struct dock_view *v, int fd, unsigned shift)
 {
     int seals = fcntl(fd, F_GET_SEALS), ret = 0;
@@ -36,6 +81,7 @@ int dock_view_open(struct dock_view *v, int fd, unsigned shift)
     v->pid = getpid();
     for (unsigned i = 0; i < DOCK_WINDOWS; i++)
         atomic_init(&v->window[i], NULL);
+    enlist(v);
     return 0;
 }
 
@@ -43,12 +89,15 @@ void dock_view_close(struct dock_view *v)
 {
     size_t size = (size_t)1 << v->shift;
 
+    dock_views_lock();
     for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         char *base = atomic_exchange(&v->window[i], NULL);
         // In a forked child something else may live at these addresses by now.
         if (base && v->pid == getpid())
             munmap(base, size);
     }
+    delist(v);
+    dock_views_unlock();
     pthread_mutex_destroy(&v->lock);
     close(v->fd);
     v->fd = -1;
@@ -85,12 +134,14 @@ char *dock_view_map(struct dock_view *v, unsigned window)
     pthread_mutex_lock(&v->lock);
     base = atomic_load_explicit(&v->window[window], memory_order_relaxed);
     if (!base && !fstat(v->fd, &st) && (window + 1) * size <= (uint64_t)st.st_size) {
+        dock_views_lock(); // nobody sees the mapping and takes it for the program's
         base = map_window(v->fd, window * size, size);
         if (base)
             atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_view_at
         else
             dock_error("mapping window %u (%llu MiB) of an arena failed: %s", window,
                        (unsigned long long)size >> 20, strerror(errno));
+        dock_views_unlock();
     }
     pthread_mutex_unlock(&v->lock);
     return base;

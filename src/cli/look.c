@@ -137,6 +137,13 @@ static void read_port(struct look_device *device, const struct dock_port *port)
     device->fallback_bytes = dock_peek64(&port->fallback_bytes);
     device->fallback_calls = dock_peek64(&port->fallback_calls);
     device->dropped = dock_peek64(&port->dropped);
+    device->adopted_bytes = dock_peek64(&port->adopt.bytes);
+    device->adopted_ever = dock_peek64(&port->adopt.moved_in);
+    device->stops = dock_peek64(&port->adopt.stops);
+    device->stopped_ns = dock_peek64(&port->adopt.stopped_ns);
+    device->forked_bytes = dock_peek64(&port->adopt.forked_bytes);
+    for (int i = 0; i < DOCK_WHYS; i++)
+        device->not_adopted[i] = dock_peek64(&port->adopt.refused[i]);
     for (int i = 0; i < DOCK_MOMENT_COUNT; i++)
         device->moment[i] = dock_peek64(&port->moment[i]);
 }

@@ -42,6 +42,8 @@ struct look_device {
     bool fatal;
     uint32_t ncqs;
     uint64_t arena_bytes, fallback_bytes, fallback_calls, dropped;
+    uint64_t adopted_bytes, adopted_ever, stops, stopped_ns, forked_bytes;
+    uint64_t not_adopted[DOCK_WHYS];    // by enum dock_adopt_why
     uint64_t moment[DOCK_MOMENT_COUNT]; // by enum dock_moment
     size_t nqueues;
     struct look_queue *queue;

@@ -55,6 +55,15 @@ static void put_counters(FILE *to, const struct look_device *d)
     put_number(to, "fallback_bytes", d->fallback_bytes);
     put_number(to, "fallback_calls", d->fallback_calls);
     put_number(to, "dropped", d->dropped);
+    put_number(to, "adopted_bytes", d->adopted_bytes);
+    put_number(to, "adopted_ever", d->adopted_ever);
+    put_number(to, "adopt_stops", d->stops);
+    put_number(to, "adopt_stopped_ns", d->stopped_ns);
+    put_number(to, "forked_bytes", d->forked_bytes);
+    fprintf(to, ", \"not_adopted\": {");
+    for (int i = 1; i < DOCK_WHYS; i++)
+        fprintf(to, "%s\"%s\": %" PRIu64, i > 1 ? ", " : "", dock_adopt_why_name[i], d->not_adopted[i]);
+    fprintf(to, "}");
     fprintf(to, ", \"fatal\": %s, \"moments\": {", d->fatal ? "true" : "false");
     for (int i = 0; i < DOCK_MOMENT_COUNT; i++)
         fprintf(to, "%s\"%s\": %" PRIu64, i ? ", " : "", dock_moment_name[i], d->moment[i]);

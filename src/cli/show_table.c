@@ -16,6 +16,26 @@ static void print_device(FILE *to, const struct look_device *d)
             d->nqueues, d->ncqs, d->arena_bytes, d->fallback_bytes, d->fallback_calls, d->dropped);
 }
 
+static void print_adoption(FILE *to, const struct look_device *d)
+{
+    bool any = false;
+
+    if (d->adopted_ever)
+        fprintf(to,
+                "  adopted %" PRIu64 " bytes, %" PRIu64 " ever, in %" PRIu64
+                " stops of %.1f ms in all; %" PRIu64 " bytes copied for forked children\n",
+                d->adopted_bytes, d->adopted_ever, d->stops, (double)d->stopped_ns / 1e6, d->forked_bytes);
+    for (int i = 1; i < DOCK_WHYS; i++) {
+        if (!d->not_adopted[i])
+            continue;
+        fprintf(to, "%s %s %" PRIu64, any ? "," : "  not adopted:", dock_adopt_why_name[i],
+                d->not_adopted[i]);
+        any = true;
+    }
+    if (any)
+        fprintf(to, "\n");
+}
+
 static void print_moments(FILE *to, const struct look_device *d)
 {
     bool any = false;
@@ -65,6 +85,7 @@ void show_table(FILE *to, const struct look *look)
 
         if (d->answer == LOOK_READ) {
             print_device(to, d);
+            print_adoption(to, d);
             print_moments(to, d);
             print_queues(to, d);
         } else {

@@ -171,6 +171,14 @@ static void close_bell(struct dock_dev *dev)
         close(dev->self_pidfd);
 }
 
+// A fabric that finishes later touches memory outside of the epoch that a move waits for.
+static enum dock_adopt_mode adoption(const struct dock_dev *dev)
+{
+    bool late = dev->fabric && dev->fabric->late;
+
+    return late || dev->cfg.force_plain ? DOCK_ADOPT_OFF : dock_adopt_wanted();
+}
+
 int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
 {
     struct dock_dev *dev = aligned_alloc(64, (sizeof *dev + 63) & ~63ul);
@@ -195,9 +203,13 @@ int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
     err = make_port(dev);
     if (err)
         goto no_port;
-    err = open_bell(dev);
+    err =
+        dock_adopt_open(&dev->adopt, adoption(dev), &dev->arena, &dev->port->adopt, &dock_mr_adopt_ops, dev);
     if (err)
         goto no_port;
+    err = open_bell(dev);
+    if (err)
+        goto no_bell;
     err = dock_gift_listen(&dev->dir, dev->waiter.me, &dev->listen_fd);
     if (err)
         goto no_listener;
@@ -215,6 +227,8 @@ no_peers:
     dock_gift_unlisten(&dev->dir, dev->waiter.me, dev->listen_fd);
 no_listener:
     close_bell(dev);
+no_bell:
+    dock_adopt_close(&dev->adopt);
 no_port:
     dock_arena_destroy(&dev->arena);
 no_arena:
@@ -240,11 +254,14 @@ int dock_dev_close(struct dock_dev *dev)
     dock_peers_close(dev);
     close_bell(dev);
     dock_ids_close(dev);
-    dock_arena_destroy(&dev->arena);
+    bool clean = dock_adopt_close(&dev->adopt);
+    if (clean)
+        dock_arena_destroy(&dev->arena);
     leave_host(dev);
     free_tables(dev);
     destroy_locks(dev);
-    free(dev);
+    if (clean)
+        free(dev);
     return 0;
 }
 

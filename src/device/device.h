@@ -73,10 +73,12 @@ struct dock_mr {
     struct dock_dev *dev;
     uint32_t lkey, rkey; // never equal; tid << 8 | variant
     uint32_t tid, pd, access;
-    uint32_t kind; // enum dock_seg_kind
-    uint64_t va, len, addr, off;
-    dock_a32 windows;       // memory windows bound to it
-    struct dock_mr *region; // of a bound window
+    uint32_t kind;               // enum dock_seg_kind
+    uint64_t va, len, addr, off; // off: as in its dock_segrec
+    struct dock_hold hold;       // of its memory
+    uint64_t table, table_bytes; // of its pieces, in the arena; 0: none
+    dock_a32 windows;            // memory windows bound to it
+    struct dock_mr *region;      // of a bound window
 };
 
 // Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access:

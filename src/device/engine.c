@@ -103,12 +103,14 @@ static void serve(struct dock_dev *dev, const struct epoll_event *e)
     }
 }
 
+// Called behind the gate of adoption; asleep the engine is outside, where it touches nothing of the program.
 static void wait_in_epoll(struct dock_dev *dev, uint64_t ns)
 {
     struct epoll_event e[8];
     struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
     int n = -1;
 
+    pthread_mutex_unlock(&dev->adopt.gate);
     if (!dev->no_fine_wait) {
         n = (int)syscall(SYS_epoll_pwait2, dev->epoll_fd, e, 8, &t, NULL, 0);
         dev->no_fine_wait = n < 0 && (errno == ENOSYS || errno == EPERM); // old kernels, valgrind, seccomp
@@ -117,14 +119,17 @@ static void wait_in_epoll(struct dock_dev *dev, uint64_t ns)
         n = epoll_wait(dev->epoll_fd, e, 8, (int)((ns + 999999) / 1000000));
     if (n < 0 && errno == EBADF) // the program closed all its descriptors: it is alive, and so are we
         clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+    pthread_mutex_lock(&dev->adopt.gate);
     for (int i = 0; i < n; i++)
         serve(dev, &e[i]);
 }
 
 void dock_engine_step(struct dock_dev *dev)
 {
+    pthread_mutex_lock(&dev->adopt.gate);
     wait_in_epoll(dev, 0);
     turn(dev);
+    pthread_mutex_unlock(&dev->adopt.gate);
 }
 
 static bool work_waits(struct dock_dev *dev)
@@ -164,6 +169,7 @@ static void *engine(void *arg)
     struct dock_dev *dev = arg;
     uint64_t last_work = dock_now_ns(), last_look = 0;
 
+    dock_adopt_engine(&dev->adopt, true);
     while (!dock_acquire32(&dev->stop)) {
         bool any = turn(dev);
         uint64_t now = dock_now_ns();
@@ -177,6 +183,7 @@ static void *engine(void *arg)
             any && dock_peek64(&dev->ready_head) && dock_peek32(&dev->taken_by_pollers) == dev->taken_seen;
         sleep_once(dev, draining ? 0 : patience(dev, now, last_work));
     }
+    dock_adopt_engine(&dev->adopt, false);
     return NULL;
 }
 

@@ -16,10 +16,10 @@ static inline const char *source(const struct dock_dev *dev, const struct dock_w
     uint32_t tid = s->key >> 8;
     const struct dock_lkey *l = &dev->lkeys[tid < dev->nsegments ? tid : 0];
 
-    if (dock_acquire32(&l->key) != s->key || !s->key || l->pd != pd || s->len > l->len || // pairs with mr.c
-        s->va - l->va > l->len - s->len || !l->at)
+    if (dock_acquire32(&l->key) != s->key || !s->key || l->pd != pd || s->len > l->room || // pairs with mr.c
+        s->va - l->mapped > l->room - s->len)
         return NULL;
-    return l->at + (s->va - l->va);
+    return l->at + (s->va - l->mapped);
 }
 
 // What matters of the WQE, each field read once: what is executed is what was checked. Read in the widths in

@@ -147,9 +147,9 @@ struct dock_lkey {
     uint32_t pd, access;
     uint32_t tid;
     uint64_t va, len;
-    char *at;      // va lies here in our own mapping, NULL when the memory is plain
-    uint64_t addr; // va in the program's address space
-    uint64_t rest[2];
+    char *at;              // `mapped` lies here in our own mapping
+    uint64_t addr;         // va in the program's address space
+    uint64_t mapped, room; // the longest part that is mapped; room 0: none
 };
 
 struct dock_ids {
@@ -180,6 +180,7 @@ struct dock_dev {
     struct dock_idtable ids_table;
     struct dock_groups groups; // opened at first need, under `lock`; kept until the device closes
     struct dock_arena arena;
+    struct dock_adopt adopt;
     struct dock_ids ids;
     void **object[DOCK_SLOTS]; // by id block: 256 pointers each
     struct dock_qrec *record[DOCK_SLOTS];
@@ -407,8 +408,17 @@ void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr);
 void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr);
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn);
 void dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
+extern const struct dock_adopt_ops dock_mr_adopt_ops;
 int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr);
 void dock_tid_give(struct dock_dev *dev, uint32_t tid);
+
+// Where a window that begins `inside` its region finds its memory (dock_segrec.off).
+static inline uint64_t dock_window_off(const struct dock_mr *region, uint64_t inside)
+{
+    bool direct = region->off != DOCK_SEG_PLAIN && !(region->off & DOCK_SEG_PIECES);
+
+    return direct ? region->off + inside : region->off; // the pieces are by address
+}
 
 // ---- window.c: windows of the region that a peer has invalidated are unbound. dev->lock is held.
 void dock_windows_settle(struct dock_dev *dev, const struct dock_mr *region);

@@ -21,6 +21,14 @@ static const struct dock_lkey *by_range(struct dock_dev *dev, const struct dock_
     return NULL;
 }
 
+// Not in the longest mapped part: in another one, or plain. The region stays as long as its key is in use.
+static void other_part(struct dock_dev *dev, const struct dock_lkey *l, struct dock_span *out)
+{
+    const struct dock_piece *p = dock_hold_at(&dev->mr[l->tid]->hold, out->plain, &out->room);
+
+    out->at = p ? dock_view_at(&dev->arena.view, p->off + (out->plain - p->addr), out->room) : NULL;
+}
+
 uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const struct dock_sge_local *sge,
                        uint32_t skip, uint32_t need, struct dock_span *out)
 {
@@ -39,7 +47,13 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
         if (!l)
             return DOCK_ST_LOC_PROT;
     }
-    out->plain = l->addr + (sge->va - l->va) + skip;
-    out->at = l->at ? l->at + (sge->va - l->va) + skip : NULL;
+    uint64_t va = sge->va + skip, inside = va - l->mapped;
+    out->plain = l->addr + (va - l->va);
+    if (__builtin_expect(inside >= l->room, 0)) {
+        other_part(dev, l, out);
+        return DOCK_OK;
+    }
+    out->at = l->at + inside;
+    out->room = l->room - inside;
     return DOCK_OK;
 }

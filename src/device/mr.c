@@ -3,7 +3,9 @@
 // is tid << 8 | variant; the variant of a local key is even, of a remote key odd, so they are never equal,
 // and both change with each use of the tid.
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "arena/xcopy.h"
 #include "device/internal.h"
@@ -39,6 +41,19 @@ void dock_tid_give(struct dock_dev *dev, uint32_t tid)
     pthread_mutex_unlock(&dev->lock);
 }
 
+// The longest part that is mapped is what the short way looks at.
+static void find_longest(struct dock_dev *dev, const struct dock_mr *mr, struct dock_lkey *l)
+{
+    const struct dock_piece *longest = NULL;
+
+    for (unsigned i = 0; i < mr->hold.pieces; i++)
+        if (!longest || mr->hold.piece[i].len > longest->len)
+            longest = &mr->hold.piece[i];
+    l->room = longest ? longest->len : 0;
+    l->mapped = longest ? mr->va + (longest->addr - mr->addr) : mr->va;
+    l->at = longest ? dock_view_at(&dev->arena.view, longest->off, longest->len) : NULL;
+}
+
 void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
 {
     struct dock_lkey *l = &dev->lkeys[mr->tid];
@@ -49,7 +64,7 @@ void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
     l->va = mr->va;
     l->len = mr->len;
     l->addr = mr->addr;
-    l->at = mr->off == DOCK_SEG_PLAIN ? NULL : (char *)(uintptr_t)mr->addr;
+    find_longest(dev, mr, l);
     dock_publish32(&l->key, mr->lkey); // pairs with the acquire in local.c
 }
 
@@ -89,25 +104,153 @@ void dock_segrec_clear(struct dock_dev *dev, uint32_t tid)
     dock_segrec_copy(rec, &none);
 }
 
-// Where the memory is: in the arena, or plain and reachable through the kernel.
-static int locate(struct dock_dev *dev, struct dock_mr *mr)
-{
-    void *p = (void *)(uintptr_t)mr->addr;
+// ---- where the memory is: in the arena, plain and reachable through the kernel, or part this and part that
 
-    mr->off = DOCK_SEG_PLAIN;
-    if (!dev->cfg.force_plain && mr->len && dock_arena_offset(&dev->arena, p, mr->len, &mr->off) == 0)
+// What mr->hold says, as peers read it.
+static int write_pieces(struct dock_dev *dev, struct dock_mr *mr)
+{
+    const struct dock_hold *h = &mr->hold;
+    uint32_t count = h->pieces < DOCK_PIECES_MAX ? h->pieces : DOCK_PIECES_MAX;
+    struct dock_segpieces *t;
+    int err;
+
+    mr->table_bytes = 0;
+    mr->off = count ? h->piece[0].off : DOCK_SEG_PLAIN;
+    if (!count || h->piece[0].len == mr->len)
         return 0;
-    mr->off = DOCK_SEG_PLAIN;
-    if (!dock_xcopy_works()) {
-        dock_error("memory at %#llx is not mapped and process_vm is refused here: peers could not reach it",
-                   (unsigned long long)mr->addr);
-        return -EOPNOTSUPP;
+    mr->table_bytes = sizeof *t + count * sizeof *t->piece;
+    err = dock_arena_alloc(&dev->arena, mr->table_bytes, 64, &mr->table);
+    if (err) {
+        mr->table_bytes = 0;
+        return err;
     }
-    if (mr->len && !dock_xcopy_probe(mr->addr, mr->len, mr->access & DOCK_ACCESS_LOCAL_WRITE))
-        return dock_refuse(-EFAULT, "not all of %#llx +%#llx is mapped with the rights asked for",
-                           (unsigned long long)mr->addr, (unsigned long long)mr->len);
+    t = dock_arena_at(&dev->arena, mr->table);
+    t->count = count;
+    memcpy(t->piece, h->piece, count * sizeof *t->piece);
+    t->sum = dock_pieces_sum(t->piece, count);
+    mr->off = DOCK_SEG_PIECES | mr->table;
     return 0;
 }
+
+static void free_pieces(struct dock_dev *dev, struct dock_mr *mr)
+{
+    if (mr->table_bytes)
+        dock_arena_free(&dev->arena, mr->table, mr->table_bytes);
+    mr->table_bytes = 0;
+}
+
+// What is not mapped must be reachable through the kernel.
+static int check_plain(const struct dock_mr *mr)
+{
+    uint64_t at = mr->addr, end = mr->addr + mr->len, room = 0;
+    bool write = mr->access & DOCK_ACCESS_LOCAL_WRITE;
+
+    for (; at < end || !mr->len; at += room) {
+        if (dock_hold_at(&mr->hold, at, &room))
+            continue;
+        if (!dock_xcopy_works()) {
+            dock_error(
+                "memory at %#llx is not mapped and process_vm is refused here: peers could not reach it",
+                (unsigned long long)at);
+            return -EOPNOTSUPP;
+        }
+        if (!mr->len)
+            return 0;
+        if (!dock_xcopy_probe(at, room, write))
+            return dock_refuse(-EFAULT, "not all of %#llx +%#llx is mapped with the rights asked for",
+                               (unsigned long long)mr->addr, (unsigned long long)mr->len);
+    }
+    return 0;
+}
+
+static bool adopts(const struct dock_dev *dev)
+{
+    return dev->adopt.mode != DOCK_ADOPT_OFF;
+}
+
+static void leave_memory(struct dock_dev *dev, struct dock_mr *mr)
+{
+    free_pieces(dev, mr);
+    if (mr->hold.of)
+        dock_adopt_drop(&dev->adopt, &mr->hold);
+    dock_hold_clear(&mr->hold);
+    mr->hold.of = NULL;
+}
+
+// The adoption lock is held if the device adopts.
+static int locate(struct dock_dev *dev, struct dock_mr *mr)
+{
+    uint64_t off;
+    int err = 0;
+
+    mr->hold =
+        (struct dock_hold){.addr = mr->addr, .len = mr->len, .write = mr->access & DOCK_ACCESS_LOCAL_WRITE};
+    if (!dev->cfg.force_plain && mr->len &&
+        dock_arena_offset(&dev->arena, (void *)(uintptr_t)mr->addr, mr->len, &off) == 0)
+        err = dock_hold_add(&mr->hold, mr->addr, mr->len, off);
+    else if (adopts(dev))
+        err = dock_adopt_hold(&dev->adopt, &mr->hold);
+    if (!err)
+        err = check_plain(mr);
+    if (!err)
+        err = write_pieces(dev, mr);
+    if (err)
+        leave_memory(dev, mr);
+    return err;
+}
+
+// ---- pages of a region that were plain are mapped now: its keys are looked at anew
+
+static void adopt_pause(void *user)
+{
+    struct dock_dev *dev = user;
+
+    dock_set32(&dev->port->moving, 1);
+    dock_quiesce(dev, NULL); // its heavy fence orders the word; pairs with pages_move in fabric/host/start.c
+}
+
+static void adopt_resume(void *user)
+{
+    dock_publish32(&((struct dock_dev *)user)->port->moving, 0); // pairs with pages_move
+}
+
+// Its windows look where it looks; one that a peer or a bind has taken back stays so.
+static void move_windows(struct dock_dev *dev, const struct dock_mr *mr)
+{
+    for (uint32_t tid = 1; dock_peek32(&mr->windows) && tid <= dock_peek32(&dev->tid_high); tid++) {
+        struct dock_mr *mw = dev->mr[tid];
+        if (!mw || mw->region != mr || dock_peek64(&dev->segments[tid].generation) & 1)
+            continue;
+        mw->off = dock_window_off(mr, mw->addr - mr->addr);
+        dock_segrec_publish(dev, mw, dev->segments[tid].kind_qpn & DOCK_ID_MASK);
+    }
+}
+
+// Nobody is on the long way. On the short one peers go on with what they know, which stays true; our own
+// threads find no key, and go the long one.
+static void adopt_changed(void *user, struct dock_hold *h)
+{
+    struct dock_dev *dev = user;
+    struct dock_mr *mr = (struct dock_mr *)(void *)((char *)h - offsetof(struct dock_mr, hold)), was = *mr;
+
+    if (write_pieces(dev, mr)) { // the old table is true as well, only slower
+        mr->off = was.off;
+        mr->table = was.table;
+        mr->table_bytes = was.table_bytes;
+        return;
+    }
+    pthread_mutex_lock(&dev->lock);
+    dock_lkey_clear(dev, mr);
+    dock_quiesce_locked(dev, NULL);
+    dock_lkey_publish(dev, mr);
+    dock_segrec_publish(dev, mr, 0);
+    move_windows(dev, mr);
+    pthread_mutex_unlock(&dev->lock);
+    free_pieces(dev, &was);
+}
+
+const struct dock_adopt_ops dock_mr_adopt_ops = {
+    .pause = adopt_pause, .resume = adopt_resume, .changed = adopt_changed};
 
 int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                      uint32_t access, struct dock_mr **out)
@@ -131,13 +274,22 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
         goto no_mr;
     *mr = (struct dock_mr){
         .dev = dev, .pd = pd, .access = access, .kind = DOCK_SEG_MR, .va = va, .len = len, .addr = addr};
+    if (adopts(dev))
+        dock_adopt_lock();
     err = locate(dev, mr);
-    if (!err)
+    if (!err) {
         err = dock_tid_take(dev, mr);
+        if (err)
+            leave_memory(dev, mr);
+    }
+    if (!err) {
+        dock_lkey_publish(dev, mr);
+        dock_segrec_publish(dev, mr, 0);
+    }
+    if (adopts(dev))
+        dock_adopt_unlock();
     if (err)
         goto no_tid;
-    dock_lkey_publish(dev, mr);
-    dock_segrec_publish(dev, mr, 0);
     dock_port_moment(dev->port, DOCK_AT_REGISTER, mr->tid, len);
     *out = mr;
     return 0;
@@ -167,6 +319,11 @@ int dock_mr_deregister(struct dock_mr *mr)
     dock_segrec_clear(dev, mr->tid);
     dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
     dock_quiesce(dev, NULL);
+    if (adopts(dev))
+        dock_adopt_lock();
+    leave_memory(dev, mr);
+    if (adopts(dev))
+        dock_adopt_unlock();
     dock_tid_give(dev, mr->tid);
     dock_count_down(dev, &dev->n_mr);
     dock_pd_drop(dev, mr->pd);

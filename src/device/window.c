@@ -109,7 +109,7 @@ static void attach(const struct dock_sq *sq, struct dock_mr *mw, struct dock_mr 
     mw->va =
         mr->access & DOCK_ACCESS_ZERO_BASED || (uint32_t)x->compare & DOCK_ACCESS_ZERO_BASED ? 0 : x->raddr;
     mw->len = x->operand;
-    mw->off = mr->off == DOCK_SEG_PLAIN ? mr->off : mr->off + (x->raddr - mr->va);
+    mw->off = dock_window_off(mr, x->raddr - mr->va);
     mw->addr = mr->addr + (x->raddr - mr->va);
     mw->access = (uint32_t)x->compare;
     dock_segrec_publish(mr->dev, mw, mw->kind == DOCK_SEG_MW2 ? sq->qp->number : 0);

@@ -34,14 +34,15 @@ static inline bool dock_direct_enter(struct dock_conn *c)
     return false;
 }
 
-// The key as it was found last, if it still stands and covers the range with these rights; else NULL.
+// The key as it was found last, if it still stands and the part last used covers the range with these
+// rights; else NULL.
 static inline const struct dock_rkey *dock_direct_key(const struct dock_conn *c, uint32_t tid, uint32_t token,
                                                       uint64_t va, uint64_t len, uint32_t need)
 {
     const struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
 
     if (!e->rec || e->tid != tid || e->token != token || e->local || (e->access & need) != need ||
-        len > e->len || va - e->va > e->len - len ||
+        len > e->room || va - e->mapped > e->room - len ||
         dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
         return NULL;
     return e;
@@ -69,10 +70,10 @@ static inline bool dock_direct_write(struct dock_conn *c, uint32_t tid, uint32_t
 {
     const struct dock_rkey *k = dock_direct_key(c, tid, token, raddr, len, DOCK_ACCESS_REMOTE_WRITE);
 
-    if (__builtin_expect(!k || !k->base, 0))
+    if (__builtin_expect(!k, 0))
         return false;
     dock_fence_store(); // earlier requests of this queue are placed before this one
-    dock_direct_copy(k->base + (raddr - k->va), from, len);
+    dock_direct_copy(k->base + (raddr - k->mapped), from, len);
     return true;
 }
 

@@ -49,9 +49,12 @@ struct dock_rkey {
     uint32_t tid, token;
     uint64_t generation;
     const struct dock_segrec *rec;
-    char *base;    // va lies here in our mapping, NULL when the memory is plain
-    uint64_t addr; // va in the owner's address space
+    char *base;            // `mapped` lies here in our mapping
+    uint64_t mapped, room; // the part last used that the arena has; room 0: the memory is plain
+    uint64_t addr;         // va in the owner's address space
     uint64_t va, len;
+    const struct dock_segpieces *table; // of such parts, NULL if there are no others
+    uint32_t pieces;
     uint32_t access;
     bool local; // found as a local key of the target
 };
@@ -75,6 +78,7 @@ struct dock_conn {
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
     const struct dock_waiter *waiter;
+    const dock_a32 *moving; // our own device's: see dock_port
     uint64_t hazard_value;
     struct dock_rkey key[DOCK_RKEYS];
     struct dock_rqview rq;
@@ -142,7 +146,8 @@ extern const struct dock_fabric dock_fabric_self;
 // A piece of local memory that an SGE names: `at` when it can be touched directly, else NULL and `plain`.
 struct dock_span {
     char *at;
-    uint64_t plain;
+    uint64_t plain; // its address, also when `at` is given
+    uint64_t room;  // bytes from here on that are reached the same way
 };
 
 // Check [va, va+len) against a local key of `pd` (or, unkeyed, look it up by range). 0 or a status.

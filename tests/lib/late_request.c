@@ -95,7 +95,7 @@ static bool half_atomic(struct late_request *r)
     } else if (found) {
         memcpy(&sum, r->buffer, 8);
         sum += r->x.operand;
-        r->x.status = dock_host_put(&word, &sum, 8);
+        r->x.status = dock_host_put(r->conn, &word, &sum, 8);
     }
     dock_direct_leave(r->conn);
     return found;

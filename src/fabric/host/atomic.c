@@ -60,12 +60,12 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     if (status)
         return status;
     // The name is aligned; under another name than its address the word itself need not be.
-    uint64_t inside = x->raddr - k->va;
-    if ((k->base ? (uintptr_t)k->base + inside : k->addr + inside) & 7)
+    struct dock_place word = dock_host_place(c, k, x->raddr);
+    if ((word.at ? (uintptr_t)word.at : word.plain) & 7)
         return DOCK_ST_REM_INV_REQ;
-    if (!k->base)
-        return on_plain(c, x, k->addr + inside, old);
-    *old = on_mapped(x, (dock_a64 *)(void *)(k->base + inside));
+    if (!word.at)
+        return on_plain(c, x, word.plain, old);
+    *old = on_mapped(x, (dock_a64 *)(void *)word.at);
     return DOCK_OK;
 }
 
@@ -79,7 +79,7 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
     x->status = x->nsge != 1 || x->len != 8
                     ? DOCK_ST_LOC_LEN
                     : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);
-    if (!x->status && !span.at && !dock_xcopy_probe(span.plain, 8, true))
+    if (!x->status && (!span.at || span.room < 8) && !dock_xcopy_probe(span.plain, 8, true))
         x->status = DOCK_ST_LOC_PROT;
     if (!x->status)
         x->status = execute(c, x, &old);

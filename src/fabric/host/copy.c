@@ -47,20 +47,66 @@ static uint32_t move_plain(const struct dock_span *s, pid_t pid, uint64_t remote
     return err ? dock_host_fault(err) : DOCK_OK;
 }
 
-static uint32_t move_span(struct dock_conn *c, const struct dock_span *s, struct dock_place *r, uint32_t n,
+static void advance(struct dock_conn *c, struct dock_place *r, uint32_t n)
+{
+    if (__builtin_expect(r->key && n == r->room, 0)) {
+        // At the end of the segment nothing is looked for: nobody asks for more.
+        if (r->va + n - r->key->va < r->key->len)
+            *r = dock_host_seek(c, r->key, r->va + n);
+        return;
+    }
+    if (r->at)
+        r->at += n;
+    r->plain += n;
+    r->va += n;
+    r->room -= n;
+}
+
+// One local span, and a remote place as far as it is reached in one way.
+static uint32_t move_part(struct dock_conn *c, const struct dock_span *s, struct dock_place *r, uint32_t n,
                           bool to_remote)
 {
-    uint32_t status;
+    uint32_t status = __builtin_expect(r->at != NULL, 1) ? move_direct(s, r->at, n, to_remote)
+                                                         : move_plain(s, r->pid, r->plain, n, to_remote);
 
-    if (__builtin_expect(r->at != NULL, 1)) {
-        status = move_direct(s, r->at, n, to_remote);
-        r->at += n;
-    } else {
-        status = move_plain(s, r->pid, r->plain, n, to_remote);
-        r->plain += n;
-    }
     if (!r->at || !s->at)
         count_fallback(c, n);
+    advance(c, r, n);
+    return status;
+}
+
+static uint32_t move_span(struct dock_conn *c, struct dock_span s, struct dock_place *r, uint32_t n,
+                          bool to_remote)
+{
+    uint32_t status = DOCK_OK;
+
+    while (n && !status) {
+        uint32_t part = r->key && r->room < n ? (uint32_t)r->room : n;
+        status = move_part(c, &s, r, part, to_remote);
+        if (s.at)
+            s.at += part;
+        s.plain += part;
+        n -= part;
+    }
+    return status;
+}
+
+// A piece of one SGE: its memory may be partly mapped and partly not.
+static uint32_t move_sge(struct dock_conn *c, struct dock_xfer *x, const struct dock_sge_local *sge,
+                         uint32_t skip, uint32_t n, struct dock_place *r, bool to_remote)
+{
+    uint32_t need = to_remote ? 0 : DOCK_ACCESS_LOCAL_WRITE, status = DOCK_OK;
+    struct dock_span span;
+
+    while (n && !status) {
+        status = dock_up_local(c->dev, x, sge, skip, need, &span);
+        if (__builtin_expect(status, 0))
+            break;
+        uint32_t part = span.room < n ? (uint32_t)span.room : n;
+        status = move_span(c, span, r, part, to_remote);
+        skip += part;
+        n -= part;
+    }
     return status;
 }
 
@@ -71,21 +117,16 @@ uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_pl
 
     dock_fence_store(); // earlier requests of this queue are placed before this one
     if (x->inline_data)
-        return n ? move_span(c, &(struct dock_span){.at = (char *)(uintptr_t)x->inline_data + skip}, &r, n,
-                             to_remote)
-                 : DOCK_OK;
+        return move_span(c, (struct dock_span){.at = (char *)(uintptr_t)x->inline_data + skip}, &r, n,
+                         to_remote);
     for (unsigned i = 0; i < x->nsge && n; i++) {
         uint32_t len = x->sge[i].len, take;
-        struct dock_span span;
         if (skip >= len) {
             skip -= len;
             continue;
         }
         take = len - skip < n ? len - skip : n;
-        uint32_t status =
-            dock_up_local(c->dev, x, &x->sge[i], skip, to_remote ? 0 : DOCK_ACCESS_LOCAL_WRITE, &span);
-        if (!status)
-            status = move_span(c, &span, &r, take, to_remote);
+        uint32_t status = move_sge(c, x, &x->sge[i], skip, take, &r, to_remote);
         if (__builtin_expect(status, 0))
             return status;
         n -= take;
@@ -94,13 +135,21 @@ uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_pl
     return DOCK_OK;
 }
 
-uint32_t dock_host_put(const struct dock_place *r, const void *from, uint32_t n)
+uint32_t dock_host_put(struct dock_conn *c, struct dock_place *r, const void *from, uint32_t n)
 {
+    const char *at = from;
+    int err = 0;
+
     dock_fence_store();
-    if (r->at) {
-        dock_direct_copy(r->at, from, n);
-        return DOCK_OK;
+    while (n && !err) {
+        uint32_t part = r->key && r->room < n ? (uint32_t)r->room : n;
+        if (r->at)
+            dock_direct_copy(r->at, at, part);
+        else
+            err = dock_xcopy_to(r->pid, at, r->plain, part);
+        advance(c, r, part);
+        at += part;
+        n -= part;
     }
-    int err = dock_xcopy_to(r->pid, from, r->plain, n);
     return err ? dock_host_fault(err) : DOCK_OK;
 }

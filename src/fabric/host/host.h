@@ -37,14 +37,20 @@ struct dock_place {
     char *at;       // direct, or NULL
     uint64_t plain; // address in the process `pid`
     pid_t pid;
+    const struct dock_rkey *key; // NULL: memory of our own, as long as needed
+    uint64_t va, room;           // as the key names it; bytes from here on that are reached the same way
 };
 
-static inline struct dock_place dock_host_place(const struct dock_conn *c, const struct dock_rkey *k,
-                                                uint64_t va)
+// The cold half: another part of the segment than the last one, or one that is plain.
+struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k, uint64_t va);
+
+static inline struct dock_place dock_host_place(struct dock_conn *c, const struct dock_rkey *k, uint64_t va)
 {
-    if (__builtin_expect(k->base != NULL, 1))
-        return (struct dock_place){.at = k->base + (va - k->va)};
-    return (struct dock_place){.plain = k->addr + (va - k->va), .pid = c->peer->pid};
+    uint64_t inside = va - k->mapped;
+
+    if (__builtin_expect(inside < k->room, 1))
+        return (struct dock_place){.at = k->base + inside, .key = k, .va = va, .room = k->room - inside};
+    return dock_host_seek(c, k, va);
 }
 
 // Move n bytes of x's local data, from x->done on, to (or from) a remote place. 0 or a status.
@@ -53,7 +59,7 @@ uint32_t dock_host_move(struct dock_conn *c, struct dock_xfer *x, struct dock_pl
 // What a failed copy to or from the target's plain memory means: it refused, or its process is gone.
 uint32_t dock_host_fault(int err);
 // One aligned word, or any bytes, of our own into a remote place.
-uint32_t dock_host_put(const struct dock_place *remote, const void *from, uint32_t n);
+uint32_t dock_host_put(struct dock_conn *c, struct dock_place *remote, const void *from, uint32_t n);
 
 // ---- one per kind of request; all are called inside enter/leave
 

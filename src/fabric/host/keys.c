@@ -34,6 +34,48 @@ static struct dock_segrec *entry(struct dock_conn *c, uint32_t tid)
                         sizeof(struct dock_segrec));
 }
 
+// The table of a segment that is in the arena in part. Its words are the peer's: bounded here, and each
+// piece where it is used.
+static bool find_table(struct dock_conn *c, uint64_t off, struct dock_rkey *e)
+{
+    const struct dock_segpieces *t = off % 8 ? NULL : dock_view_at(c->peer->view, off, sizeof *t);
+    uint32_t count = t ? t->count : 0;
+
+    if (!count || count > DOCK_PIECES_MAX ||
+        !dock_view_at(c->peer->view, off, sizeof *t + count * sizeof *t->piece) ||
+        dock_pieces_sum(t->piece, count) != t->sum)
+        return false;
+    e->table = t;
+    e->pieces = count;
+    return true;
+}
+
+struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k, uint64_t va)
+{
+    struct dock_rkey *own = &c->key[k - c->key];
+    uint64_t addr = k->addr + (va - k->va), room = k->len - (va - k->va);
+    struct dock_place plain = {.plain = addr, .pid = c->peer->pid, .key = k, .va = va, .room = room};
+    struct dock_piece p = {0};
+    uint32_t i = 0;
+
+    for (; i < k->pieces; i++) {
+        p = k->table->piece[i];
+        if (addr - p.addr < p.len)
+            break;
+        if (p.addr > addr && p.addr - addr < plain.room)
+            plain.room = p.addr - addr;
+    }
+    char *base = i < k->pieces ? dock_view_at(c->peer->view, p.off, p.len) : NULL;
+    if (!base)
+        return plain;
+    // The piece may begin before the key does (a window) and end behind it.
+    uint64_t before = p.addr < k->addr ? addr - k->addr : addr - p.addr, behind = p.len - (addr - p.addr);
+    own->base = base + (addr - p.addr) - before;
+    own->mapped = va - before;
+    own->room = before + (behind < room ? behind : room);
+    return (struct dock_place){.at = own->base + before, .key = k, .va = va, .room = own->room - before};
+}
+
 static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, struct dock_rkey *e)
 {
     const struct dock_segrec *rec = entry(c, tid);
@@ -56,10 +98,15 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
                             .va = s.va,
                             .len = s.len,
                             .access = s.access};
-    if (s.off != DOCK_SEG_PLAIN) {
+    if (s.off != DOCK_SEG_PLAIN && s.off & DOCK_SEG_PIECES) {
+        if (!find_table(c, s.off & ~DOCK_SEG_PIECES, e))
+            return false;
+    } else if (s.off != DOCK_SEG_PLAIN) {
         e->base = dock_view_at(c->peer->view, s.off, s.len);
         if (!e->base)
             return false;
+        e->mapped = s.va;
+        e->room = s.len;
     }
     e->rec = rec;
     return true;

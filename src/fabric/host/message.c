@@ -125,7 +125,7 @@ static uint32_t place(struct dock_conn *c, struct dock_xfer *x, const struct buf
         if (!dock_host_lkey(c, s->key, s->va, s->len, &k))
             return DOCK_ST_REM_OP;
         struct dock_place to = dock_host_place(c, k, s->va + at);
-        status = header ? dock_host_put(&to, header, take) : dock_host_move(c, x, to, take, true);
+        status = header ? dock_host_put(c, &to, header, take) : dock_host_move(c, x, to, take, true);
         if (status)
             return status;
         if (header)

@@ -35,7 +35,7 @@ static uint32_t notify(struct dock_conn *c, const struct dock_xfer *x)
     if (x->notify_addr & 7)
         return DOCK_ST_REM_INV_REQ;
     at = dock_host_place(c, k, x->notify_addr);
-    return dock_host_put(&at, &x->notify_value, 8);
+    return dock_host_put(c, &at, &x->notify_value, 8);
 }
 
 enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)

@@ -42,12 +42,19 @@ static enum dock_go lost(struct dock_conn *c, struct dock_xfer *x)
     return DOCK_GO_DONE;
 }
 
+// While pages of a program move, ours or the target's, nobody may touch them at their old place: call again.
+// Pairs with the publish in dock_adopt's resume; who raises the word waits for us (dock_quiesce).
+static bool pages_move(const struct dock_conn *c)
+{
+    return dock_acquire32(c->moving) || dock_acquire32(&c->peer->port->moving);
+}
+
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq)
 {
     (void)sq; // the host path never finishes later
     if (__builtin_expect(dock_peek32(&c->peer->dead), 0) || !dock_host_enter(c))
         return lost(c, x);
-    enum dock_go go = serve(c, x);
+    enum dock_go go = __builtin_expect(pages_move(c), 0) ? DOCK_GO_MORE : serve(c, x);
     if (__builtin_expect(go == DOCK_GO_DONE && x->status, 0))
         blame(c, x);
     dock_direct_leave(c);

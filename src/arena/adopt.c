@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+#include "arena/adopt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "arena/adopt_own.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define HEADROOM_FROM 262144u  // less than this is not worth asking the cgroup
+#define RETRY_NS 1000000000ull // between two tries to move lingering pages back
+
+struct dock_adopt *dock_adopters;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct dock_hold *holds;
+static uint64_t retry_ns;
+
+const char *const dock_adopt_why_name[DOCK_WHYS] = {
+    [DOCK_WHY_NONE] = "none",     [DOCK_WHY_KIND] = "kind",       [DOCK_WHY_STACK] = "stack",
+    [DOCK_WHY_PINNED] = "pinned", [DOCK_WHY_THREADS] = "threads", [DOCK_WHY_LIMIT] = "limit",
+    [DOCK_WHY_HOST] = "host",     [DOCK_WHY_CHANGED] = "changed",
+};
+
+// Present when the program is instrumented, whether or not we are.
+extern void __tsan_init(void) __attribute__((weak));
+extern void __msan_init(void) __attribute__((weak));
+
+static bool host_allows(void)
+{
+    const char *preload = getenv("LD_PRELOAD"), *why = NULL; // valgrind puts its vgpreload_* there
+
+    if (__tsan_init)
+        why = "ThreadSanitizer's own thread cannot be stopped"; // nor may a helper borrow its state
+    else if (__msan_init)
+        why = "MemorySanitizer's shadow does not follow the memory";
+    else if (preload && strstr(preload, "vgpreload"))
+        why = "valgrind keeps its own account of mappings";
+    if (why)
+        dock_info("memory is not adopted: %s", why);
+    return !why;
+}
+
+enum dock_adopt_mode dock_adopt_wanted(void)
+{
+    const char *text = getenv("DRYDOCK_ADOPT");
+
+    if (!text || !*text || !strcmp(text, "off"))
+        return DOCK_ADOPT_OFF;
+    if (strcmp(text, "inner") != 0 && strcmp(text, "on") != 0) {
+        dock_error("DRYDOCK_ADOPT=%s is not known (off, inner, on): memory is not adopted", text);
+        return DOCK_ADOPT_OFF;
+    }
+    if (!host_allows())
+        return DOCK_ADOPT_OFF;
+    return text[0] == 'i' ? DOCK_ADOPT_INNER : DOCK_ADOPT_ON;
+}
+
+void dock_adopt_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void dock_adopt_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
+                    struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user)
+{
+    struct stat st;
+
+    *a = (struct dock_adopt){.mode = mode, .arena = arena, .counts = counts, .ops = ops, .user = user};
+    if (fstat(arena->view.fd, &st))
+        return -errno;
+    a->inode = st.st_ino;
+    a->major = major(st.st_dev);
+    a->minor = minor(st.st_dev);
+    pthread_mutex_init(&a->gate, NULL);
+    dock_adopt_lock();
+    a->next = dock_adopters;
+    dock_adopters = a;
+    dock_adopt_unlock();
+    return 0;
+}
+
+void dock_adopt_engine(struct dock_adopt *a, bool runs)
+{
+    pthread_attr_t attr;
+    void *stack = NULL;
+    size_t size = 0;
+
+    if (runs && !pthread_getattr_np(pthread_self(), &attr)) {
+        pthread_attr_getstack(&attr, &stack, &size);
+        pthread_attr_destroy(&attr);
+    }
+    // The gate comes after the lock for who shuts it: the engine never waits for the lock behind its gate,
+    // except here at its birth, when nobody shuts it yet.
+    if (runs)
+        pthread_mutex_lock(&a->gate);
+    else
+        pthread_mutex_unlock(&a->gate);
+    dock_adopt_lock();
+    a->engine = runs;
+    a->engine_stack = (uintptr_t)stack;
+    a->engine_stack_end = (uintptr_t)stack + size;
+    dock_adopt_unlock();
+}
+
+static void refuse(struct dock_adopt *a, enum dock_adopt_why why, uint64_t lo, uint64_t hi)
+{
+    dock_count64(&a->counts->refused[why], 1);
+    dock_debug("%#llx +%#llx is not adopted: %s", (unsigned long long)lo, (unsigned long long)(hi - lo),
+               dock_adopt_why_name[why]);
+}
+
+// ---- who else is concerned
+
+static bool overlap(const struct dock_hold *h, uint64_t lo, uint64_t hi)
+{
+    return h->addr < hi && lo < h->addr + h->len;
+}
+
+static bool others_concerned(const struct dock_hold *but, uint64_t lo, uint64_t hi)
+{
+    for (const struct dock_adopt *a = dock_adopters; a; a = a->next)
+        if (a->whole)
+            return true;
+    for (const struct dock_hold *o = holds; o; o = o->next)
+        if (o != but && overlap(o, lo, hi))
+            return true;
+    return false;
+}
+
+static void pause_all(void)
+{
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next) {
+        a->ops->pause(a->user);
+        a->paused = true;
+    }
+}
+
+static void resume_all(void)
+{
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+        if (a->paused) {
+            a->paused = false;
+            a->ops->resume(a->user);
+        }
+}
+
+// A run of pages that the arena has at `off` now: it is a piece of this hold.
+static int put(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
+{
+    uint64_t from = lo > h->addr ? lo : h->addr, to = hi < h->addr + h->len ? hi : h->addr + h->len;
+    int err = dock_hold_add(h, from, to - from, off + (from - lo));
+
+    if (!err)
+        dock_mirror_ref(h->of, off + (from - lo), to - from);
+    return err;
+}
+
+// Registrations that reached the pages through the kernel until now go on with what is mapped.
+static void spread(const struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
+{
+    for (struct dock_hold *o = holds; o; o = o->next)
+        if (o != h && o->of == h->of && overlap(o, lo, hi) && !put(o, lo, hi, off))
+            o->of->ops->changed(o->of->user, o);
+}
+
+// ---- a registration
+
+struct range {
+    uint64_t lo, hi;
+};
+
+struct survey {
+    struct dock_adopt *a;
+    struct dock_hold *h;
+    struct range *wish; // pages that may move, each range of one mapping
+    unsigned wishes;
+    int err;
+};
+
+static void wish_for(struct survey *s, uint64_t lo, uint64_t hi)
+{
+    struct range *grown = realloc(s->wish, (s->wishes + 1) * sizeof *grown);
+
+    if (!grown) {
+        s->err = dock_no_memory("a list of mappings");
+        return;
+    }
+    s->wish = grown;
+    grown[s->wishes++] = (struct range){lo, hi};
+}
+
+// The pages of a mapping that the registration may have.
+static void consider(struct survey *s, const struct dock_vma *v)
+{
+    uint64_t page = dock_page(), lo = s->h->addr, hi = s->h->addr + s->h->len;
+
+    if (s->a->mode == DOCK_ADOPT_INNER) {
+        lo = (lo + page - 1) & ~(page - 1);
+        hi &= ~(page - 1);
+    } else {
+        lo &= ~(page - 1);
+        hi = (hi + page - 1) & ~(page - 1);
+    }
+    lo = lo > v->lo ? lo : v->lo;
+    hi = hi < v->hi ? hi : v->hi;
+    if (lo >= hi)
+        return;
+    if (dock_vma_fits(v))
+        wish_for(s, lo, hi);
+    else
+        refuse(s->a, v->kind == DOCK_VMA_STACK ? DOCK_WHY_STACK : DOCK_WHY_KIND, lo, hi);
+}
+
+static bool survey_one(void *arg, const struct dock_vma *v)
+{
+    struct survey *s = arg;
+
+    if (s->h->write && !(v->prot & PROT_WRITE))
+        s->err = dock_refuse(-EFAULT, "memory at %#llx may not be written", (unsigned long long)v->lo);
+    else if (dock_vma_ours(s->a, v))
+        s->err = put(s->h, v->lo, v->hi, v->off);
+    else
+        consider(s, v);
+    return !s->err;
+}
+
+// One chunk. *why ends the range, and some of them all ranges.
+static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, uint64_t hi,
+                       enum dock_adopt_why *why)
+{
+    struct dock_mirror *m;
+    int err;
+
+    if (hi - lo >= HEADROOM_FROM && !dock_fit_headroom(hi - lo)) {
+        dock_error("no room for %llu bytes in the memory limit of this control group",
+                   (unsigned long long)(hi - lo));
+        return -ENOMEM;
+    }
+    m = dock_mirror_for(a, lo, hi);
+    *why = m ? DOCK_WHY_NONE : DOCK_WHY_LIMIT;
+    if (*why)
+        return 0;
+    err = dock_move_in(a, m, lo, hi, why);
+    if (err || *why)
+        return err;
+    err = put(h, lo, hi, m->off + (lo - m->va));
+    if (!err)
+        spread(h, lo, hi, m->off + (lo - m->va));
+    return err;
+}
+
+static int adopt_range(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, uint64_t hi,
+                       enum dock_adopt_why *why)
+{
+    uint64_t size = dock_mirror_size(a);
+    int err = 0;
+
+    for (*why = DOCK_WHY_NONE; lo < hi && !err && !*why;) {
+        uint64_t end = (lo & ~(DOCK_ADOPT_CHUNK - 1ull)) + DOCK_ADOPT_CHUNK;
+        uint64_t window_end = (lo & ~(size - 1)) + size;
+        end = end < hi ? end : hi;
+        end = end < window_end ? end : window_end;
+        err = adopt_chunk(a, h, lo, end, why);
+        if (*why)
+            refuse(a, *why, lo, hi);
+        lo = end;
+    }
+    return err;
+}
+
+static int adopt_wishes(struct survey *s)
+{
+    struct dock_adopt *a = s->a;
+    enum dock_adopt_why why = dock_fit_arena(a) ? DOCK_WHY_NONE : DOCK_WHY_HOST;
+    uint64_t lo = s->wish[0].lo, hi = s->wish[s->wishes - 1].hi;
+    int err = 0;
+
+    if (why) {
+        refuse(a, why, lo, hi);
+        return 0;
+    }
+    if (others_concerned(s->h, lo, hi))
+        pause_all();
+    for (unsigned i = 0; i < s->wishes && !err; i++) {
+        err = adopt_range(a, s->h, s->wish[i].lo, s->wish[i].hi, &why);
+        if (why == DOCK_WHY_THREADS || why == DOCK_WHY_PINNED)
+            break;
+    }
+    resume_all();
+    return err;
+}
+
+int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
+{
+    struct survey s = {.a = a, .h = h};
+    int err = 0;
+
+    h->of = a;
+    h->piece = NULL;
+    h->pieces = h->room = 0;
+    h->prev = NULL;
+    h->next = holds;
+    if (holds)
+        holds->prev = h;
+    holds = h;
+    if (h->len) {
+        err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, &s);
+        err = s.err ? s.err : err;
+    }
+    if (!err && s.wishes)
+        err = adopt_wishes(&s);
+    free(s.wish);
+    if (err)
+        dock_adopt_drop(a, h);
+    return err;
+}
+
+static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+{
+    if (dock_move_out(a, m, off, len))
+        dock_mirror_clear(a, m, off, len);
+    else
+        retry_ns = dock_now_ns() + RETRY_NS;
+}
+
+void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)
+{
+    if (h->prev)
+        h->prev->next = h->next;
+    else
+        holds = h->next;
+    if (h->next)
+        h->next->prev = h->prev;
+    for (unsigned i = 0; i < h->pieces; i++)
+        dock_mirror_unref(a, h->piece[i].off, h->piece[i].len, move_back);
+    dock_hold_clear(h);
+    if (a->lingering && dock_now_ns() > retry_ns)
+        dock_mirror_lingering(a, move_back);
+}
+
+bool dock_adopt_close(struct dock_adopt *a)
+{
+    bool clean;
+
+    dock_adopt_lock();
+    if (a->lingering)
+        dock_mirror_lingering(a, move_back);
+    clean = !a->lingering;
+    if (!clean)
+        dock_warn("%llu pages of the program stay in the arena of a device that is closed",
+                  (unsigned long long)a->lingering);
+    for (struct dock_adopt **at = &dock_adopters; clean && *at; at = &(*at)->next)
+        if (*at == a) {
+            *at = a->next;
+            break;
+        }
+    if (clean)
+        dock_mirrors_close(a);
+    dock_adopt_unlock();
+    return clean;
+}

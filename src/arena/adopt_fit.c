@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// What may be adopted: which mappings, beside which threads, in which process, with how much memory left.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "arena/adopt_own.h"
+#include "base/log.h"
+#include "base/rawcall.h"
+
+#define TCB_BYTES 8192u // of a thread's control block and rseq area, at and behind its thread pointer
+
+bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
+{
+    return v->shared && v->kind == DOCK_VMA_FILE && v->inode == a->inode && v->major == a->major &&
+           v->minor == a->minor;
+}
+
+bool dock_vma_fits(const struct dock_vma *v)
+{
+    return v->kind == DOCK_VMA_ANON && !v->shared && v->prot & PROT_READ && !(v->prot & PROT_EXEC);
+}
+
+bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp)
+{
+    bool stack = sp >= vlo && sp < vhi, tcb = tp >= vlo && tp < vhi;
+    uint64_t first = tcb ? tp - TCB_BYTES : vlo, end = tcb ? tp + TCB_BYTES : vhi;
+
+    if (!stack && !tcb)
+        return false;
+    // glibc lays a stack below its thread's control block; what was mapped above became one mapping with it.
+    if (stack && (!tcb || sp < tp))
+        first = vlo;
+    return lo < end && hi > first;
+}
+
+// ---- pages that the kernel may hold
+
+struct entry { // linux_dirent64
+    uint64_t inode;
+    int64_t next;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
+
+static bool names_pinner(int dir, const char *name)
+{
+    static const char *const pinners[] = {"anon_inode:[io_uring]", "anon_inode:[userfaultfd]"};
+    char link[32];
+    long n = dock_rawcall(SYS_readlinkat, dir, (long)name, (long)link, sizeof link, 0, 0);
+
+    for (unsigned i = 0; i < sizeof pinners / sizeof *pinners; i++)
+        if (n == (long)strlen(pinners[i]) && !memcmp(link, pinners[i], (size_t)n))
+            return true;
+    return false;
+}
+
+static bool descriptor_pins(void)
+{
+    _Alignas(8) char room[2048];
+    long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
+                           0, 0),
+         n = 0;
+    bool pins = fd < 0; // cannot be told: rather not
+
+    while (!pins && (n = dock_rawcall(SYS_getdents64, fd, (long)room, sizeof room, 0, 0, 0)) > 0)
+        for (long at = 0; at < n && !pins;) {
+            const struct entry *e = (const struct entry *)(void *)(room + at);
+            pins = names_pinner((int)fd, e->name);
+            at += e->length;
+        }
+    if (fd >= 0)
+        dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return pins || n < 0;
+}
+
+// AIO contexts of the whole system are counted; only if there are any one looks for ours.
+static bool any_aio(void)
+{
+    char text[24];
+    long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/sys/fs/aio-nr", O_RDONLY | O_CLOEXEC, 0, 0, 0),
+         n = 0;
+
+    if (fd < 0)
+        return fd != -ENOENT; // a kernel without AIO
+    n = dock_rawcall(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);
+    dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return !(n == 2 && text[0] == '0');
+}
+
+static bool is_aio(void *found, const struct dock_vma *v)
+{
+    *(bool *)found = v->kind == DOCK_VMA_AIO;
+    return !*(bool *)found;
+}
+
+enum dock_adopt_why dock_fit_process(void)
+{
+    bool aio = false;
+
+    if (descriptor_pins())
+        return DOCK_WHY_PINNED;
+    if (any_aio() && (dock_maps_walk(0, UINT64_MAX, is_aio, &aio) || aio))
+        return DOCK_WHY_PINNED;
+    return DOCK_WHY_NONE;
+}
+
+// ---- memory
+
+// A number in a small file: UINT64_MAX for "max", or if it cannot be read.
+static uint64_t number_in(const char *dir, const char *name)
+{
+    char path[512], text[32];
+    ssize_t n;
+    int fd;
+
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
+        return UINT64_MAX;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return UINT64_MAX;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n < 0 ? 0 : n] = '\0';
+    return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
+// File pages in a group's charge go when memory is asked for.
+static uint64_t reclaimable(const char *dir)
+{
+    char path[512], key[64];
+    unsigned long long value;
+    uint64_t sum = 0;
+    FILE *f;
+
+    if (snprintf(path, sizeof path, "%s/memory.stat", dir) >= (int)sizeof path || !(f = fopen(path, "re")))
+        return 0;
+    while (fscanf(f, "%63s %llu", key, &value) == 2)
+        if (!strcmp(key, "inactive_file") || !strcmp(key, "active_file"))
+            sum += value;
+    fclose(f);
+    return sum;
+}
+
+static bool has_room(const char *dir, const char *limit_name, const char *usage_name, uint64_t bytes)
+{
+    uint64_t limit = number_in(dir, limit_name), used;
+
+    if (limit >= (uint64_t)1 << 60)
+        return true;
+    used = number_in(dir, usage_name);
+    if (used == UINT64_MAX || used + bytes <= limit)
+        return true;
+    return used + bytes <= limit + reclaimable(dir);
+}
+
+// One line of /proc/self/cgroup: "0::/path" or "4:memory:/path".
+static bool line_has_room(char *line, uint64_t bytes)
+{
+    char *controller = strchr(line, ':'), *path = controller ? strchr(controller + 1, ':') : NULL;
+    char dir[400];
+    bool v1 = controller && !strncmp(controller, ":memory:", 8);
+
+    if (!path || (!v1 && strncmp(line, "0::", 3) != 0))
+        return true;
+    path++;
+    path[strcspn(path, "\n")] = '\0';
+    for (;;) { // every group above has a limit of its own
+        snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%s", v1 ? "/memory" : "", path);
+        if (v1 ? !has_room(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", bytes)
+               : !has_room(dir, "memory.max", "memory.current", bytes))
+            return false;
+        char *slash = strrchr(path, '/');
+        if (!slash || !*path)
+            return true;
+        *slash = '\0';
+    }
+}
+
+bool dock_fit_headroom(uint64_t bytes)
+{
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    char line[512];
+    bool room = true;
+
+    while (f && room && fgets(line, sizeof line, f))
+        room = line_has_room(line, bytes);
+    if (f)
+        fclose(f);
+    return room;
+}
+
+bool dock_fit_arena(const struct dock_adopt *a)
+{
+    struct stat st;
+
+    return !fstat(a->arena->view.fd, &st) && st.st_ino == a->inode;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Offsets mirror addresses: a window of the arena stands for an aligned part of the address space of its
+// size, so that neighbours that were adopted apart merge into one mapping, and alignment is kept. When the
+// place of an address is still taken (the program unmapped memory that is registered, and got the address
+// again), the page goes to another window of the same address.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "arena/adopt_own.h"
+#include "base/log.h"
+
+uint64_t dock_mirror_size(const struct dock_adopt *a)
+{
+    return (uint64_t)1 << a->arena->view.shift;
+}
+
+static size_t table_bytes(const struct dock_adopt *a)
+{
+    return dock_mirror_size(a) / dock_page() * sizeof(uint32_t);
+}
+
+static bool is_free(const struct dock_mirror *m, uint64_t lo, uint64_t hi)
+{
+    for (uint64_t page = dock_page(), i = (lo - m->va) / page; i < (hi - m->va) / page; i++)
+        if (m->refs[i])
+            return false;
+    return true;
+}
+
+static struct dock_mirror *make(struct dock_adopt *a, uint64_t va)
+{
+    struct dock_mirror *m = calloc(1, sizeof *m);
+    uint32_t *refs = mmap(NULL, table_bytes(a), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (!m || refs == MAP_FAILED || dock_arena_window(a->arena, &m->off)) {
+        if (refs != MAP_FAILED)
+            munmap(refs, table_bytes(a));
+        free(m);
+        return NULL;
+    }
+    m->va = va;
+    m->refs = refs;
+    m->next = a->mirrors;
+    a->mirrors = m;
+    return m;
+}
+
+struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t hi)
+{
+    uint64_t va = lo & ~(dock_mirror_size(a) - 1);
+    struct dock_mirror *empty = NULL;
+
+    for (struct dock_mirror *m = a->mirrors; m; m = m->next) {
+        if (m->va == va && is_free(m, lo, hi))
+            return m;
+        if (!m->live)
+            empty = m;
+    }
+    if (!empty)
+        return make(a, va);
+    empty->va = va;
+    return empty;
+}
+
+struct dock_mirror *dock_mirror_at(const struct dock_adopt *a, uint64_t off)
+{
+    for (struct dock_mirror *m = a->mirrors; m; m = m->next)
+        if (off - m->off < dock_mirror_size(a))
+            return m;
+    return NULL;
+}
+
+void dock_mirror_ref(struct dock_adopt *a, uint64_t off, uint64_t len)
+{
+    struct dock_mirror *m = dock_mirror_at(a, off);
+    uint64_t page = dock_page();
+
+    if (!m) // memory of the arena's own: a program that registers it keeps it
+        return;
+    for (uint64_t i = (off - m->off) / page; i * page < off + len - m->off; i++) {
+        if (!m->refs[i]) {
+            m->live++;
+            dock_count64(&a->counts->bytes, page);
+        }
+        if (m->refs[i] & DOCK_REF_LINGERS) {
+            m->refs[i] &= ~DOCK_REF_LINGERS;
+            a->lingering--;
+        }
+        m->refs[i]++;
+    }
+}
+
+// Tell about the run of lingering pages that begins at page *i and ends before `end`; *i moves behind it.
+static void tell_run(struct dock_adopt *a, struct dock_mirror *m, uint64_t *i, uint64_t end,
+                     dock_mirror_free *each)
+{
+    uint64_t first = *i, page = dock_page();
+
+    while (*i < end && m->refs[*i] == DOCK_REF_LINGERS && (*i - first) * page < DOCK_ADOPT_CHUNK)
+        ++*i;
+    each(a, m, m->off + first * page, (*i - first) * page);
+}
+
+static void tell(struct dock_adopt *a, struct dock_mirror *m, uint64_t i, uint64_t end,
+                 dock_mirror_free *each)
+{
+    while (i < end) {
+        if (m->refs[i] == DOCK_REF_LINGERS)
+            tell_run(a, m, &i, end, each);
+        else
+            i++;
+    }
+}
+
+void dock_mirror_unref(struct dock_adopt *a, uint64_t off, uint64_t len, dock_mirror_free *freed)
+{
+    struct dock_mirror *m = dock_mirror_at(a, off);
+    uint64_t page = dock_page(), first, end;
+
+    if (!m)
+        return;
+    first = (off - m->off) / page;
+    end = (off + len - m->off + page - 1) / page;
+    for (uint64_t i = first; i < end; i++)
+        if (--m->refs[i] == 0) {
+            m->refs[i] = DOCK_REF_LINGERS;
+            a->lingering++;
+        }
+    tell(a, m, first, end, freed);
+}
+
+void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+{
+    uint64_t page = dock_page();
+
+    for (uint64_t i = (off - m->off) / page; i * page < off + len - m->off; i++) {
+        m->refs[i] = 0;
+        m->live--;
+        a->lingering--;
+        dock_count64(&a->counts->bytes, -page);
+    }
+}
+
+void dock_mirror_lingering(struct dock_adopt *a, dock_mirror_free *each)
+{
+    for (struct dock_mirror *m = a->mirrors; m && a->lingering; m = m->next)
+        tell(a, m, 0, dock_mirror_size(a) / dock_page(), each);
+}
+
+void dock_mirrors_close(struct dock_adopt *a)
+{
+    while (a->mirrors) {
+        struct dock_mirror *m = a->mirrors;
+        a->mirrors = m->next;
+        munmap(m->refs, table_bytes(a));
+        free(m);
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// The move of a chunk: into the arena under the program's feet, and back. The other threads stand still
+// meanwhile; only raw system calls are made, so that no lock of theirs is met. The kernel copies: it tells a
+// bad address from a good one, and no sanitizer looks at the program's memory.
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "arena/adopt_own.h"
+#include "base/log.h"
+#include "base/rawcall.h"
+
+static long map(uint64_t at, uint64_t len, int prot, int flags, int fd, uint64_t off)
+{
+    return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, flags | MAP_FIXED, fd, (long)off);
+}
+
+static bool mapped(long ret)
+{
+    return (unsigned long)ret < -4095ul;
+}
+
+// pwrite64 or pread64 of all of it. 0 or -errno.
+static long transfer(long call, int fd, uint64_t at, uint64_t len, uint64_t off)
+{
+    while (len) {
+        long n = dock_rawcall(call, fd, (long)at, (long)len, (long)off, 0, 0);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return n ? n : -EIO;
+        at += (uint64_t)n;
+        off += (uint64_t)n;
+        len -= (uint64_t)n;
+    }
+    return 0;
+}
+
+// ---- in
+
+struct look {
+    uint64_t lo, hi, at;
+    uint32_t prot;
+    bool first;
+    enum dock_adopt_why why;
+};
+
+// Is the range still what it was when it was chosen, with one protection?
+static bool look_again(void *arg, const struct dock_vma *v)
+{
+    struct look *l = arg;
+
+    if (v->lo > l->at || !dock_vma_fits(v) || (!l->first && v->prot != l->prot))
+        l->why = DOCK_WHY_CHANGED;
+    else if (!dock_stop_clear(l->lo > v->lo ? l->lo : v->lo, l->hi < v->hi ? l->hi : v->hi, v->lo, v->hi))
+        l->why = DOCK_WHY_STACK;
+    l->first = false;
+    l->prot = v->prot;
+    l->at = v->hi;
+    return !l->why && l->at < l->hi;
+}
+
+static enum dock_adopt_why inspect(uint64_t lo, uint64_t hi, uint32_t *prot)
+{
+    struct look l = {.lo = lo, .hi = hi, .at = lo, .first = true};
+
+    if (dock_maps_walk(lo, hi, look_again, &l) || (!l.why && l.at < hi))
+        return DOCK_WHY_CHANGED;
+    *prot = l.prot;
+    return l.why ? l.why : dock_fit_process();
+}
+
+// Shared memory is not copied by fork: the child gets copies of its own (adopt_fork.c).
+static long map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32_t prot, uint64_t off)
+{
+    long at = map(lo, len, (int)prot, MAP_SHARED, a->arena->view.fd, off);
+
+    if (mapped(at))
+        dock_rawcall(SYS_madvise, (long)lo, (long)len, MADV_DONTFORK, 0, 0, 0);
+    return at;
+}
+
+// In a stop. 0; -errno of the copy; *why of everything else.
+static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t hi, uint64_t off, enum dock_adopt_why *why)
+{
+    uint32_t prot = 0;
+    long err;
+
+    *why = inspect(lo, hi, &prot);
+    if (*why)
+        return 0;
+    err = transfer(SYS_pwrite64, a->arena->view.fd, lo, hi - lo, off);
+    if (err == -EFAULT)
+        *why = DOCK_WHY_CHANGED;
+    if (!err && !mapped(map_in(a, lo, hi - lo, prot, off)))
+        *why = DOCK_WHY_LIMIT;
+    return err == -EFAULT ? 0 : err;
+}
+
+int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi,
+                 enum dock_adopt_why *why)
+{
+    uint64_t off = m->off + (lo - m->va);
+    long err;
+
+    // Ours first: the alias must be there for whoever is told of the pages.
+    if (!dock_view_at(&a->arena->view, off, hi - lo)) {
+        *why = DOCK_WHY_LIMIT;
+        return 0;
+    }
+    *why = dock_stop_begin(a);
+    if (*why)
+        return 0;
+    err = exchange(a, lo, hi, off, why);
+    dock_stop_end(a);
+    if (err || *why)
+        dock_arena_punch(a->arena, off, hi - lo);
+    if (err) {
+        dock_error("no memory for %llu bytes of a region in the arena: %s", (unsigned long long)(hi - lo),
+                   strerror((int)-err));
+        return -ENOMEM;
+    }
+    if (!*why)
+        dock_count64(&a->counts->moved_in, hi - lo);
+    return 0;
+}
+
+// ---- out
+
+// The descriptor may be the program's by now; the alias is always ours.
+static bool copy_out(const struct dock_adopt *a, uint64_t at, uint64_t len, uint64_t off)
+{
+    const char *alias = dock_view_at(&a->arena->view, off, len);
+    struct iovec from = {(void *)(uintptr_t)alias, len}, to = {(void *)(uintptr_t)at, len};
+
+    if (dock_fit_arena(a) && !transfer(SYS_pread64, a->arena->view.fd, at, len, off))
+        return true;
+    if (!alias)
+        return false;
+    if (dock_rawcall(SYS_process_vm_writev, getpid(), (long)&from, 1, (long)&to, 1, 0) != (long)len)
+        memcpy((void *)(uintptr_t)at, alias, len);
+    return true;
+}
+
+struct undo {
+    struct dock_adopt *a;
+    uint64_t off, end; // of the file
+    uint64_t found;    // bytes
+    bool failed;
+};
+
+// [at, at + len) becomes private again, with what `off` of the file holds.
+static bool give_back(struct dock_adopt *a, uint64_t at, uint64_t len, uint32_t prot, uint64_t off)
+{
+    if (mapped(map(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) &&
+        copy_out(a, at, len, off)) {
+        if (prot != (PROT_READ | PROT_WRITE))
+            dock_rawcall(SYS_mprotect, (long)at, (long)len, prot, 0, 0, 0);
+        return true;
+    }
+    map_in(a, at, len, prot, off); // it was so a moment ago
+    return false;
+}
+
+static bool undo_one(void *arg, const struct dock_vma *v)
+{
+    struct undo *u = arg;
+    uint64_t off = u->off > v->off ? u->off : v->off, end = v->off + (v->hi - v->lo);
+
+    end = end < u->end ? end : u->end;
+    if (!dock_vma_ours(u->a, v) || off >= end || dock_views_have(v->lo))
+        return true;
+    u->found += end - off;
+    u->failed |= !give_back(u->a, v->lo + (off - v->off), end - off, v->prot, off);
+    return !u->failed;
+}
+
+bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+{
+    struct undo u = {.a = a, .off = off, .end = off + len};
+    uint64_t at = m->va + (off - m->off);
+    enum dock_adopt_why why;
+
+    dock_views_lock(); // before the stop: its holder may be among those who are stopped
+    why = dock_stop_begin(a);
+    if (!why) {
+        why = dock_fit_process();
+        // Where it was put; if not all of it is there, the program has moved or unmapped it: wherever it is.
+        if (!why && (dock_maps_walk(at, at + len, undo_one, &u) ||
+                     (u.found < len && dock_maps_walk(0, UINT64_MAX, undo_one, &u)) || u.failed))
+            why = DOCK_WHY_LIMIT;
+        dock_stop_end(a);
+    }
+    dock_views_unlock();
+    if (why) {
+        dock_count64(&a->counts->refused[why], 1);
+        return false;
+    }
+    dock_arena_punch(a->arena, off, len);
+    return true;
+}

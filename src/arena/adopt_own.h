@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// What the files of adoption share. All under the adoption lock.
+#ifndef DOCK_ARENA_ADOPT_OWN_H
+#define DOCK_ARENA_ADOPT_OWN_H
+
+#include <unistd.h>
+
+#include "arena/adopt.h"
+#include "arena/maps.h"
+
+#define DOCK_ADOPT_CHUNK (4u << 20) // bytes moved per stop
+
+extern struct dock_adopt *dock_adopters; // of the process
+
+static inline uint64_t dock_page(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+// ---- adopt_mirror.c: windows of the arena file that stand for an aligned part of the address space
+#define DOCK_REF_LINGERS (1u << 31) // adopted, and held by nobody
+
+struct dock_mirror {
+    struct dock_mirror *next;
+    uint64_t va, off;
+    uint32_t *refs; // by page: holds that use it
+    uint32_t live;  // pages whose word is not 0
+};
+
+// A mirror in which [lo, hi), which lies in one window, is free. NULL: no more windows.
+struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t hi);
+struct dock_mirror *dock_mirror_at(const struct dock_adopt *a, uint64_t off);
+uint64_t dock_mirror_size(const struct dock_adopt *a);
+// Take or leave the pages of [off, off + len), where they lie in mirrors.
+void dock_mirror_ref(struct dock_adopt *a, uint64_t off, uint64_t len);
+typedef void dock_mirror_free(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+// `freed` is told about runs of pages, none longer than a chunk, that nobody uses any more. Their words are
+// still 1 page = LINGERS: dock_mirror_clear makes them free.
+void dock_mirror_unref(struct dock_adopt *a, uint64_t off, uint64_t len, dock_mirror_free *freed);
+void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+// Runs of lingering pages.
+void dock_mirror_lingering(struct dock_adopt *a, dock_mirror_free *each);
+void dock_mirrors_close(struct dock_adopt *a);
+
+// ---- adopt_fit.c: what may be adopted
+bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v);
+bool dock_vma_fits(const struct dock_vma *v);
+enum dock_adopt_why dock_fit_process(void); // io_uring and the like; may run in a stop
+// Is there room for `bytes` more in this process's cgroup?
+bool dock_fit_headroom(uint64_t bytes);
+// Does the descriptor of the arena still lead to the arena?
+bool dock_fit_arena(const struct dock_adopt *a);
+// Does [lo, hi), part of the mapping [vlo, vhi), hold a part of the stack or control block of a thread with
+// this stack pointer and thread pointer?
+bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp);
+
+// ---- adopt_move.c
+// Copy [lo, hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone.
+int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi,
+                 enum dock_adopt_why *why);
+// Give the program its own pages again wherever it has [off, off + len) mapped; the file's pages go.
+bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+
+// ---- adopt_stop.c
+struct dock_stop;
+// Stop every other thread of the process and block the caller's signals. DOCK_WHY_NONE, or why not.
+enum dock_adopt_why dock_stop_begin(struct dock_adopt *a);
+void dock_stop_end(struct dock_adopt *a);
+// Is [lo, hi), part of the mapping [vlo, vhi), free of all threads' stacks and control blocks? In a stop.
+bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi);
+
+#endif

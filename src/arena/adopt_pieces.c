@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// The pieces of a hold: a sorted array, neighbours merged.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena/adopt_own.h"
+#include "base/log.h"
+
+static bool joins(const struct dock_piece *low, const struct dock_piece *high)
+{
+    return low->addr + low->len == high->addr && low->off + low->len == high->off;
+}
+
+static int make_room(struct dock_hold *h)
+{
+    unsigned room = h->room ? h->room * 2 : 2;
+    struct dock_piece *grown;
+
+    if (h->pieces < h->room)
+        return 0;
+    grown = realloc(h->piece, room * sizeof *grown);
+    if (!grown)
+        return dock_no_memory("the pieces of a memory region");
+    h->piece = grown;
+    h->room = room;
+    return 0;
+}
+
+// `at` and its successor become one if they lie together.
+static void merge(struct dock_hold *h, unsigned at)
+{
+    if (at + 1 >= h->pieces || !joins(&h->piece[at], &h->piece[at + 1]))
+        return;
+    h->piece[at].len += h->piece[at + 1].len;
+    h->pieces--;
+    memmove(&h->piece[at + 1], &h->piece[at + 2], (h->pieces - at - 1) * sizeof *h->piece);
+}
+
+int dock_hold_add(struct dock_hold *h, uint64_t addr, uint64_t len, uint64_t off)
+{
+    unsigned at = 0;
+    int err = make_room(h);
+
+    if (err)
+        return err;
+    while (at < h->pieces && h->piece[at].addr < addr)
+        at++;
+    memmove(&h->piece[at + 1], &h->piece[at], (h->pieces - at) * sizeof *h->piece);
+    h->piece[at] = (struct dock_piece){addr, len, off};
+    h->pieces++;
+    merge(h, at);
+    if (at)
+        merge(h, at - 1);
+    return 0;
+}
+
+void dock_hold_clear(struct dock_hold *h)
+{
+    free(h->piece);
+    h->piece = NULL;
+    h->pieces = h->room = 0;
+}
+
+const struct dock_piece *dock_hold_at(const struct dock_hold *h, uint64_t addr, uint64_t *room)
+{
+    for (unsigned i = 0; i < h->pieces; i++) {
+        const struct dock_piece *p = &h->piece[i];
+        if (addr < p->addr) {
+            *room = p->addr - addr;
+            return NULL;
+        }
+        if (addr - p->addr < p->len) {
+            *room = p->len - (addr - p->addr);
+            return p;
+        }
+    }
+    *room = h->addr + h->len - addr;
+    return NULL;
+}

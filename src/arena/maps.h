@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// The mappings of this process as the kernel has them. No allocation and no libc state: it may run while the
+// other threads of the process are stopped. One caller at a time (the adoption lock).
+#ifndef DOCK_ARENA_MAPS_H
+#define DOCK_ARENA_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum dock_vma_kind {
+    DOCK_VMA_ANON,  // no file: heap, mmap, .bss
+    DOCK_VMA_STACK, // of the first thread
+    DOCK_VMA_FILE,  // hugetlb and shared anonymous memory too
+    DOCK_VMA_AIO,   // the ring of an AIO context
+    DOCK_VMA_OTHER, // vdso and the like
+};
+
+struct dock_vma {
+    uint64_t lo, hi, off, inode;
+    uint32_t major, minor; // of the file's device
+    uint32_t prot;         // PROT_*
+    bool shared;
+    enum dock_vma_kind kind;
+};
+
+typedef bool dock_vma_each(void *arg, const struct dock_vma *v);
+
+// Calls `each` for every mapping that overlaps [lo, hi), ascending, until it says false. 0 or -errno.
+int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// What /proc/self/maps says of a range, for tests of adoption.
+#ifndef TESTS_LIB_MAPS_H
+#define TESTS_LIB_MAPS_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+struct maps_seen {
+    unsigned mappings;              // that overlap the range
+    uint64_t adopted, private_anon; // bytes of the range
+};
+
+static inline struct maps_seen maps_look(const void *at, uint64_t len)
+{
+    struct maps_seen seen = {0};
+    uint64_t from = (uintptr_t)at, to = from + len, lo, hi, inode;
+    char line[512], prot[8];
+    FILE *f = fopen("/proc/self/maps", "re");
+
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %" SCNu64, &lo, &hi, prot, &inode) != 4 ||
+            lo >= to || hi <= from)
+            continue;
+        uint64_t n = (hi < to ? hi : to) - (lo > from ? lo : from);
+        seen.mappings++;
+        if (strstr(line, "drydock-arena") && prot[3] == 's')
+            seen.adopted += n;
+        else if (!inode && prot[3] == 'p')
+            seen.private_anon += n;
+    }
+    if (f)
+        fclose(f);
+    return seen;
+}
+
+static inline unsigned maps_count(void)
+{
+    return maps_look(NULL, UINT64_MAX).mappings;
+}
+
+#endif

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT
+// timeout: 180
+// Registered memory is mapped memory: what is adopted, what is not, and that the program gets its own memory
+// back as it was.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/seed.h"
+#include "device/internal.h"
+#include "lib/duo.h"
+#include "lib/fork.h"
+#include "lib/maps.h"
+
+#define PAGE 4096u
+#define RIGHTS                                                                                               \
+    (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |                          \
+     DOCK_ACCESS_REMOTE_ATOMIC | DOCK_ACCESS_MW_BIND)
+
+// An initiator whose memory is in its arena, and a target of which the tests register this and that.
+struct fix {
+    struct dock_dev *devs[2];
+    struct end a, b;
+};
+
+static int set_up(void **state)
+{
+    struct fix *f = calloc(1, sizeof *f);
+    struct end_opts o = {0};
+
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    assert_int_equal(dock_dev_open(NULL, &f->devs[0]), 0);
+    assert_int_equal(dock_dev_open(NULL, &f->devs[1]), 0);
+    if (f->devs[1]->adopt.mode == DOCK_ADOPT_OFF) {
+        print_message("memory is not adopted here: %s\n", dock_log_last());
+        exit(77);
+    }
+    end_open(&f->a, f->devs[0], &o);
+    end_open(&f->b, f->devs[1], &o);
+    pair_connect(&f->a, &f->b);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fix *f = *state;
+
+    end_close(&f->a);
+    end_close(&f->b);
+    assert_int_equal(dock_dev_close(f->devs[0]), 0);
+    assert_int_equal(dock_dev_close(f->devs[1]), 0);
+    free(f);
+    return 0;
+}
+
+static struct dock_mr *reg(struct fix *f, void *at, size_t len)
+{
+    struct dock_mr *mr;
+    int err = dock_mr_register(f->devs[1], f->b.pd, (uintptr_t)at, len, (uintptr_t)at, RIGHTS, &mr);
+
+    if (err)
+        print_message("register: %s\n", dock_log_last());
+    assert_int_equal(err, 0);
+    return mr;
+}
+
+static void dereg(struct dock_mr *mr)
+{
+    assert_int_equal(dock_mr_deregister(mr), 0);
+}
+
+static char *map_pages(size_t pages)
+{
+    char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(p, MAP_FAILED);
+    return p;
+}
+
+static void run(struct fix *f, uint8_t op, const struct dock_mr *mr, void *at, uint32_t len)
+{
+    struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(op, &f->a, &sge, 0, len, mr, (uintptr_t)at);
+    struct dock_wc wc;
+
+    wr.flags = DOCK_F_COMPLETE;
+    assert_int_equal(end_post(&f->a, &wr), 0);
+    assert_true(end_wait(f->a.scq, &wc, 5000 * slow_down()));
+    assert_int_equal(wc.status, DOCK_OK);
+}
+
+// Write a pattern through the device and read it back through the device and by the program.
+static void exercise(struct fix *f, const struct dock_mr *mr, char *at, uint32_t len, uint64_t seed)
+{
+    char *mine = malloc(len);
+
+    bytes_fill(f->a.mem, len, seed);
+    memcpy(mine, f->a.mem, len);
+    run(f, DOCK_OP_WRITE, mr, at, len);
+    assert_memory_equal(at, mine, len);
+    at[len / 2] ^= 0x55;
+    mine[len / 2] ^= 0x55;
+    memset(f->a.mem, 0, len);
+    run(f, DOCK_OP_READ, mr, at, len);
+    assert_memory_equal(f->a.mem, mine, len);
+    free(mine);
+}
+
+static uint64_t fallbacks(const struct fix *f)
+{
+    return dock_peek64(&f->devs[1]->port->fallback_calls);
+}
+
+static uint64_t adopted_now(const struct fix *f)
+{
+    return dock_peek64(&f->devs[1]->port->adopt.bytes);
+}
+
+static void private_memory_is_reached_by_stores(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(64);
+
+    memset(p, 7, 64 * PAGE);
+    struct dock_mr *mr = reg(f, p, 64 * PAGE);
+    assert_int_equal(maps_look(p, 64 * PAGE).adopted, 64 * PAGE);
+    assert_int_equal(adopted_now(f), 64 * PAGE);
+    for (unsigned i = 0; i < 64 * PAGE; i++)
+        assert_int_equal(p[i], 7);
+    uint64_t before = fallbacks(f);
+    exercise(f, mr, p, 64 * PAGE, 1);
+    exercise(f, mr, p + 5000, 8, 2);
+    assert_int_equal(fallbacks(f), before);
+    p[0] = 99;
+    dereg(mr);
+    assert_int_equal(p[0], 99);
+    assert_int_equal(maps_look(p, 64 * PAGE).private_anon, 64 * PAGE);
+    assert_int_equal(adopted_now(f), 0);
+    munmap(p, 64 * PAGE);
+}
+
+// A request spans plain edge, adopted inside, plain edge; in the local buffer too.
+static void edges_go_through_the_kernel(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(8);
+    struct dock_mr *mr = reg(f, p + 100, 6 * PAGE);
+    struct maps_seen seen = maps_look(p, 8 * PAGE);
+
+    assert_int_equal(seen.adopted, 5 * PAGE);
+    uint64_t before = fallbacks(f);
+    for (unsigned i = 0; i < 40; i++) {
+        uint32_t from = (uint32_t)(dock_mix(i) % (5 * PAGE)), len = 1 + (uint32_t)(dock_mix(i + 99) % PAGE);
+        exercise(f, mr, p + 100 + from, len, i);
+    }
+    exercise(f, mr, p + 100, 6 * PAGE, 77);
+    assert_true(fallbacks(f) > before);
+    dereg(mr);
+    assert_int_equal(maps_look(p, 8 * PAGE).mappings, 1);
+    munmap(p, 8 * PAGE);
+}
+
+// The initiator's own memory is adopted in part as well.
+static void local_buffers_in_pieces(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(8), *q = map_pages(8);
+    struct dock_mr *local, *remote = reg(f, q + 8, 7 * PAGE);
+    struct dock_wc wc;
+
+    assert_int_equal(
+        dock_mr_register(f->devs[0], f->a.pd, (uintptr_t)p + 300, 7 * PAGE, 0x1234500000, RIGHTS, &local), 0);
+    for (unsigned i = 0; i < 40; i++) {
+        uint32_t off = (uint32_t)(dock_mix(i) % (3 * PAGE)),
+                 len = 1 + (uint32_t)(dock_mix(i + 9) % (4 * PAGE));
+        struct dock_sge sge = {.addr = 0x1234500000 + off, .len = len, .key = local->lkey};
+        struct dock_wr wr = {.op = i % 2 ? DOCK_OP_WRITE : DOCK_OP_READ,
+                             .flags = DOCK_F_COMPLETE,
+                             .sge = &sge,
+                             .nsge = 1,
+                             .rkey = remote->rkey,
+                             .raddr = (uintptr_t)q + 8 + off / 2};
+        bytes_fill(i % 2 ? p + 300 + off : q + 8 + off / 2, len, i);
+        memset(i % 2 ? q + 8 + off / 2 : p + 300 + off, 0, len);
+        assert_int_equal(end_post(&f->a, &wr), 0);
+        assert_true(end_wait(f->a.scq, &wc, 5000 * slow_down()));
+        assert_int_equal(wc.status, DOCK_OK);
+        assert_memory_equal(p + 300 + off, q + 8 + off / 2, len);
+    }
+    dereg(local);
+    dereg(remote);
+    munmap(p, 8 * PAGE);
+    munmap(q, 8 * PAGE);
+}
+
+static void registrations_that_overlap(void **state)
+{
+    struct fix *f = *state;
+    static const struct {
+        uint32_t off, len;
+    } part[4] = {{0, 16 * PAGE}, {3 * PAGE + 40, 5 * PAGE}, {7 * PAGE, 12 * PAGE}, {3 * PAGE + 40, 5 * PAGE}};
+
+    for (unsigned order = 0; order < 24; order++) {
+        struct dock_mr *mr[4];
+        char *p = map_pages(20);
+        unsigned left[4] = {0, 1, 2, 3}, o = order;
+        memset(p, 1, 20 * PAGE);
+        for (unsigned i = 0; i < 4; i++)
+            mr[i] = reg(f, p + part[(i + order) % 4].off, part[(i + order) % 4].len);
+        for (unsigned n = 4; n; n--) {
+            unsigned at = o % n, which = left[at];
+            o /= n;
+            for (unsigned i = 0; i < 4; i++)
+                if (mr[i])
+                    exercise(f, mr[i], (char *)(uintptr_t)mr[i]->addr, (uint32_t)mr[i]->len, order * 16 + n);
+            dereg(mr[which]);
+            mr[which] = NULL;
+            left[at] = left[n - 1];
+        }
+        assert_int_equal(maps_look(p, 20 * PAGE).private_anon, 20 * PAGE);
+        assert_int_equal(adopted_now(f), 0);
+        munmap(p, 20 * PAGE);
+    }
+}
+
+// A word at an edge is plain until another registration covers its page: its atomics stay one sequence.
+static void a_page_that_is_adopted_later(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(4);
+    struct dock_mr *edge = reg(f, p + PAGE + 64, 128), *all;
+
+    *(uint64_t *)(void *)(p + PAGE + 64) = 5;
+    exercise(f, edge, p + PAGE + 64, 128, 4);
+    assert_true(fallbacks(f) > 0);
+    all = reg(f, p, 4 * PAGE);
+    uint64_t before = fallbacks(f);
+    exercise(f, edge, p + PAGE + 64, 128, 5);
+    assert_int_equal(fallbacks(f), before);
+    dereg(all);
+    exercise(f, edge, p + PAGE + 64, 128, 6);
+    assert_int_equal(maps_look(p, 4 * PAGE).adopted, PAGE); // still held by the small one
+    dereg(edge);
+    assert_int_equal(maps_look(p, 4 * PAGE).private_anon, 4 * PAGE);
+    munmap(p, 4 * PAGE);
+}
+
+static void read_only_memory(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(4);
+    struct dock_mr *mr;
+
+    memset(p, 3, 4 * PAGE);
+    mprotect(p, 4 * PAGE, PROT_READ);
+    assert_int_equal(dock_mr_register(f->devs[1], f->b.pd, (uintptr_t)p, 4 * PAGE, (uintptr_t)p, RIGHTS, &mr),
+                     -EFAULT);
+    assert_int_equal(maps_look(p, 4 * PAGE).adopted, 0);
+    assert_int_equal(dock_mr_register(f->devs[1], f->b.pd, (uintptr_t)p, 4 * PAGE, (uintptr_t)p,
+                                      DOCK_ACCESS_REMOTE_READ, &mr),
+                     0);
+    assert_int_equal(maps_look(p, 4 * PAGE).adopted, 4 * PAGE);
+    run(f, DOCK_OP_READ, mr, p, 4 * PAGE);
+    assert_memory_equal(f->a.mem, p, 4 * PAGE);
+    dereg(mr);
+    assert_int_equal(p[PAGE], 3);
+    assert_int_not_equal(mprotect(p, PAGE, PROT_READ | PROT_WRITE), -1);
+    munmap(p, 4 * PAGE);
+}
+
+// Anonymous, of a file, read-only, not mapped: each part as it can be.
+static void a_region_of_many_mappings(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(16);
+    int fd = open("/proc/self/exe", O_RDONLY);
+    struct dock_mr *mr;
+
+    assert_ptr_equal(mmap(p + 4 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0),
+                     p + 4 * PAGE);
+    close(fd);
+    mr = reg(f, p + 10, 15 * PAGE);
+    assert_int_equal(maps_look(p, 16 * PAGE).adopted, 10 * PAGE);
+    assert_true(dock_peek64(&f->devs[1]->port->adopt.refused[DOCK_WHY_KIND]) > 0);
+    exercise(f, mr, p + 10, 15 * PAGE, 12);
+    dereg(mr);
+    munmap(p + 8 * PAGE, PAGE);
+    assert_int_equal(
+        dock_mr_register(f->devs[1], f->b.pd, (uintptr_t)p, 16 * PAGE, (uintptr_t)p, RIGHTS, &mr), -EFAULT);
+    assert_int_equal(maps_look(p, 16 * PAGE).adopted, 0);
+    munmap(p, 16 * PAGE);
+}
+
+// The device's view lives while it is registered, and nothing of it comes back over what took its place.
+static void memory_unmapped_while_registered(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(8), *q;
+    struct dock_mr *old = reg(f, p, 8 * PAGE), *new;
+
+    munmap(p, 8 * PAGE);
+    bytes_fill(f->a.mem, 8 * PAGE, 31);
+    run(f, DOCK_OP_WRITE, old, p, 8 * PAGE);
+    memset(f->a.mem, 0, 8 * PAGE);
+    run(f, DOCK_OP_READ, old, p, 8 * PAGE);
+    assert_int_equal(bytes_sum(f->a.mem, 8 * PAGE),
+                     (bytes_fill(f->b.mem, 8 * PAGE, 31), bytes_sum(f->b.mem, 8 * PAGE)));
+    q = mmap(p, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    assert_ptr_equal(q, p);
+    new = reg(f, q, 8 * PAGE);
+    exercise(f, new, q, 8 * PAGE, 32);
+    uint64_t sum = bytes_sum(q, 8 * PAGE);
+    dereg(old);
+    assert_int_equal(bytes_sum(q, 8 * PAGE), sum);
+    exercise(f, new, q, 8 * PAGE, 33);
+    dereg(new);
+    assert_int_equal(maps_look(q, 8 * PAGE).private_anon, 8 * PAGE);
+    munmap(q, 8 * PAGE);
+}
+
+// mremap takes the pages along: wherever they are when the last registration goes, the program keeps them.
+static void memory_moved_while_registered(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(8), *to = map_pages(8), *q;
+    struct dock_mr *mr = reg(f, p, 8 * PAGE);
+
+    bytes_fill(p, 8 * PAGE, 41);
+    uint64_t sum = bytes_sum(p, 8 * PAGE);
+    q = mremap(p, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    assert_ptr_equal(q, to);
+    dereg(mr);
+    assert_int_equal(bytes_sum(q, 8 * PAGE), sum);
+    assert_int_equal(maps_look(q, 8 * PAGE).private_anon, 8 * PAGE);
+    munmap(q, 8 * PAGE);
+}
+
+static void neighbours_become_one_mapping(void **state)
+{
+    struct fix *f = *state;
+    enum { N = 64 };
+    char *p = map_pages(N);
+    struct dock_mr *mr[N];
+
+    for (unsigned i = 0; i < N; i++)
+        mr[i * 37 % N] = reg(f, p + i * 37 % N * PAGE, PAGE);
+    assert_int_equal(maps_look(p, N * PAGE).mappings, 1);
+    assert_int_equal(maps_look(p, N * PAGE).adopted, N * PAGE);
+    for (unsigned i = 0; i < N; i++)
+        exercise(f, mr[i], p + i * PAGE, PAGE, i);
+    for (unsigned i = 0; i < N; i++)
+        dereg(mr[i]);
+    assert_int_equal(maps_look(p, N * PAGE).mappings, 1);
+    assert_int_equal(maps_look(p, N * PAGE).private_anon, N * PAGE);
+    munmap(p, N * PAGE);
+}
+
+static void nothing_grows(void **state)
+{
+    struct fix *f = *state;
+    unsigned cycles = test_long() ? 1000000 : 100000 / slow_down() / slow_down();
+    char *p = map_pages(16);
+    struct stat before, after;
+    unsigned maps = 0;
+
+    for (unsigned i = 0; i <= cycles; i++) {
+        if (i == cycles / 10) {
+            maps = maps_count();
+            assert_int_equal(fstat(f->devs[1]->arena.view.fd, &before), 0);
+        }
+        dereg(reg(f, p + i % 9 * PAGE, (1 + i % 3) * PAGE));
+    }
+    assert_int_equal(fstat(f->devs[1]->arena.view.fd, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    // The table of segments fills up once, whoever uses it.
+    assert_in_range(after.st_blocks, 0, before.st_blocks + 64 + f->devs[1]->nsegments * 64 / 512);
+    assert_in_range(maps_count(), 0, maps + 2);
+    munmap(p, 16 * PAGE);
+}
+
+static void the_stack_stays_where_it_is(void **state)
+{
+    struct fix *f = *state;
+    char room[8 * PAGE];
+    struct dock_mr *mr = reg(f, room, sizeof room);
+
+    assert_int_equal(maps_look(room, sizeof room).adopted, 0);
+    exercise(f, mr, room, sizeof room, 51);
+    dereg(mr);
+}
+
+// The kernel may hold the old pages for an operation under way.
+static void not_beside_io_uring(void **state)
+{
+    struct fix *f = *state;
+    char *p = map_pages(4), params[256] = {0};
+    int ring = (int)syscall(425, 4, params);
+
+    if (ring < 0)
+        skip();
+    uint64_t before = dock_peek64(&f->devs[1]->port->adopt.refused[DOCK_WHY_PINNED]);
+    struct dock_mr *mr = reg(f, p, 4 * PAGE);
+    assert_int_equal(maps_look(p, 4 * PAGE).adopted, 0);
+    assert_int_equal(dock_peek64(&f->devs[1]->port->adopt.refused[DOCK_WHY_PINNED]), before + 1);
+    exercise(f, mr, p, 4 * PAGE, 61);
+    close(ring);
+    dereg(mr);
+    // And what was adopted before it was opened stays until it is closed.
+    mr = reg(f, p, 4 * PAGE);
+    assert_int_equal(maps_look(p, 4 * PAGE).adopted, 4 * PAGE);
+    ring = (int)syscall(425, 4, params);
+    bytes_fill(p, 4 * PAGE, 62);
+    uint64_t sum = bytes_sum(p, 4 * PAGE);
+    dereg(mr);
+    assert_int_equal(bytes_sum(p, 4 * PAGE), sum);
+    assert_int_equal(maps_look(p, 4 * PAGE).adopted, 4 * PAGE);
+    close(ring);
+    mr = reg(f, p, 4 * PAGE); // meets them where they are
+    exercise(f, mr, p, 4 * PAGE, 63);
+    dereg(mr);
+    assert_int_equal(maps_look(p, 4 * PAGE).private_anon, 4 * PAGE);
+    munmap(p, 4 * PAGE);
+}
+
+static void a_big_region(void **state)
+{
+    struct fix *f = *state;
+    size_t len = 64u << 20;
+    char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    for (size_t i = 0; i < len; i += PAGE)
+        *(size_t *)(void *)(p + i) = i;
+    struct dock_mr *mr = reg(f, p + 1, len - 2);
+    assert_int_equal(maps_look(p, len).adopted, len - 2 * PAGE);
+    for (size_t i = 0; i < len; i += PAGE)
+        assert_int_equal(*(size_t *)(void *)(p + i), i);
+    exercise(f, mr, p + len / 2 - 100000, 500000, 71);
+    dereg(mr);
+    assert_int_equal(maps_look(p, len).private_anon, len);
+    munmap(p, len);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(private_memory_is_reached_by_stores),
+        cmocka_unit_test(edges_go_through_the_kernel),
+        cmocka_unit_test(local_buffers_in_pieces),
+        cmocka_unit_test(registrations_that_overlap),
+        cmocka_unit_test(a_page_that_is_adopted_later),
+        cmocka_unit_test(read_only_memory),
+        cmocka_unit_test(a_region_of_many_mappings),
+        cmocka_unit_test(memory_unmapped_while_registered),
+        cmocka_unit_test(memory_moved_while_registered),
+        cmocka_unit_test(neighbours_become_one_mapping),
+        cmocka_unit_test(nothing_grows),
+        cmocka_unit_test(the_stack_stays_where_it_is),
+        cmocka_unit_test(not_beside_io_uring),
+        cmocka_unit_test(a_big_region),
+    };
+
+    return cmocka_run_group_tests_name("adopted memory", tests, set_up, tear_down);
+}
