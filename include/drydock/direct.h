@@ -353,7 +353,7 @@ static inline int drydock_take_error(struct drydock_queue *q)
     q->error = 0;
     if (error)
         return (int)error;
-    return atomic_load_explicit(q->state, memory_order_acquire) == DRYDOCK_STATE_ERROR ? DRYDOCK_LOST : 0;
+    return atomic_load_explicit(q->state, memory_order_relaxed) == DRYDOCK_STATE_ERROR ? DRYDOCK_LOST : 0;
 }
 
 // Poll until everything before `position` (a value of drydock_head after a post) is covered by a completion,
@@ -362,11 +362,13 @@ static inline int drydock_take_error(struct drydock_queue *q)
 // mistake.
 static inline int drydock_poll_until(struct drydock_queue *q, uint32_t position, uint64_t looks)
 {
+    uint32_t left = 1u << 22; // looks at a queue in error: its WQEs are being flushed, each by a completion
+
     for (uint64_t i = 0; (int32_t)(position - q->tail) > 0; i++) {
         if (drydock_poll(q))
             continue;
-        if (atomic_load_explicit(q->state, memory_order_acquire) == DRYDOCK_STATE_ERROR && !drydock_poll(q))
-            break; // acquire: what the device completed before it gave up is seen by the look after it
+        if (atomic_load_explicit(q->state, memory_order_relaxed) == DRYDOCK_STATE_ERROR && !left--)
+            break;
         if (looks && i + 1 >= looks)
             return DRYDOCK_TIMEOUT;
     }
