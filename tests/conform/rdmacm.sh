@@ -72,6 +72,36 @@ simple() { # LINE PORT LETTER SERVER CLIENT WORDS-OF-CLIENT [keep]
 simple rdma_server 7475 t "rdma_server -s 127.0.0.1 -p 7475" "rdma_client -s 127.0.0.1 -p 7475" 'rdma_client: end 0'
 simple cmtime 7476 t "cmtime -b 127.0.0.1 -p 7476" "cmtime -s 127.0.0.1 -p 7476 -c 100" '^destroy' keep
 
+# ---- datagrams: look-ups, and groups
+
+datagrams() { # OPTIONS...; udaddy's port is always the same
+    local line="udaddy $*" status=1
+    wanted "$line" || return 0
+    pair 7174 '[uU]' "udaddy -b 127.0.0.1 $*" "udaddy -s 127.0.0.1 $*" &&
+        says client 'return status 0' && says server 'return status 0' && says client 'data transfers complete' && status=0
+    cell "$line" $status
+}
+datagrams -c 1 -C 10 -S 512
+datagrams -c 3 -C 20 -S 1024
+
+# The receiver says when it has joined; what is sent before that is not for it.
+group() {
+    local line="mckey" status=1 receiver
+    wanted "$line" || return 0
+    timeout -k 5 "$limit" stdbuf -oL "$drydock" run -- mckey -b "$local_ip" -m 239.1.1.1 -C 10 >"$work/server" 2>&1 &
+    receiver=$!
+    for _ in $(seq 500); do
+        grep -q 'receiving data' "$work/server" && break
+        sleep 0.02
+    done
+    timeout -k 5 "$limit" "$drydock" run -- mckey -b "$local_ip" -m 239.1.1.1 -s -C 10 >"$work/client" 2>&1 &&
+        wait $receiver && says client 'return status 0' && says server 'return status 0' &&
+        says server 'joined dgid: ::ffff:239.1.1.1' && status=0
+    [ $status = 0 ] || kill $receiver 2>/dev/null
+    cell "$line" $status
+}
+group
+
 # ---- perftest, which finds its peer by rdma_cm with -R
 
 perf() { # TOOL OPTIONS...
@@ -84,11 +114,9 @@ perf() { # TOOL OPTIONS...
 }
 
 port=18500
-perf ib_write_bw -n 100
+perf ib_write_bw -q 4 -n 100
 perf ib_read_lat -n 100
 perf ib_send_bw -b -n 100
-perf ib_send_lat -n 100
-perf ib_atomic_bw -n 100
-perf ib_write_bw -q 4 -n 100
+perf ib_send_bw -c UD -s 1024 -n 100
 
 end_of_test

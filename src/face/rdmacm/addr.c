@@ -243,29 +243,32 @@ static int resolve(struct cm_id *id, const struct sockaddr *src, const struct so
 {
     union cm_addr chosen;
     struct rdma_addr *a = &id->id.route.addr;
+    bool group = cm_addr_multicast(dst), known = group || cm_addr_local(dst);
     uint32_t unused;
     int ret = choose_source(dst, &chosen);
 
+    if (src && !cm_addr_any(src))
+        memcpy(&chosen, src, cm_addr_len(src));
+    else if (!known) // whatever the source would be, no way leads there
+        goto answer;
     if (!ret && id->state == CM_IDLE)
-        ret = cm_bind(id, src && !cm_addr_any(src) ? src : &chosen.any, "rdma_resolve_addr");
+        ret = cm_bind(id, &chosen.any, "rdma_resolve_addr");
     else if (!ret && cm_addr_any(&a->src_addr))
         ret = narrow(id, &chosen);
     if (ret)
         return ret;
+answer:
     memcpy(&a->dst_addr, dst, cm_addr_len(dst));
-    id->state = CM_ADDR;
-    if (cm_addr_multicast(dst)) {
+    if (group)
         gid_of(dst, &a->addr.ibaddr.dgid);
-        cm_tell(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-    } else if (!cm_addr_local(dst)) {
-        dock_refuse(0,
-                    "rdma_resolve_addr: the destination is no address of this host, and no other is reached");
-        id->state = CM_BOUND;
-        cm_tell(id, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
-    } else {
+    else if (!known)
+        ret = dock_refuse(-EHOSTUNREACH,
+                          "rdma_resolve_addr: that is no address of this host; no other is reached");
+    else
         ret = cm_addr_gid(dst, &a->addr.ibaddr.dgid, &unused);
-        cm_tell(id, ret ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, ret);
-    }
+    if (!ret)
+        id->state = CM_ADDR;
+    cm_tell(id, ret ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, ret);
     return 0;
 }
 
