@@ -92,6 +92,8 @@ enum dock_seg_kind {
 #define DOCK_ACCESS_MW_BIND 16u
 #define DOCK_ACCESS_ZERO_BASED 32u
 #define DOCK_ACCESS_RELAXED 64u
+#define DOCK_ACCESS_NO_TOKEN 128u // of a segment: any token value opens it
+#define DOCK_ACCESS_TOKEN 256u    // of a queue: a message must carry its token (dock_qrec.qkey)
 
 #define DOCK_SEG_PLAIN (~0ull)              // dock_segrec.off of memory that is not in the arena
 #define DOCK_SEG_PIECES ((uint64_t)1 << 62) // set in it: the rest is where a table of pieces lies
@@ -162,6 +164,7 @@ enum dock_state {
     DOCK_GONE,      // destroyed: nobody is answered
 };
 
+// Those from UD on have no connection: each request names its target.
 enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES };
 
 // Why an initiator asks for the owner's attention (dock_qrec.attention, bits).
@@ -194,7 +197,8 @@ struct dock_qrec {
     _Alignas(64) dock_a32 attention;
     dock_a32 first_cause;
     dock_a64 messages_in,
-        bytes_in; // two-sided: what one-sided requests bring is counted where they come from
+        bytes_in;    // two-sided: what one-sided requests bring is counted where they come from
+    uint64_t cookie; // the owner's, for CQEs of its receives; written at creation
 
     // line 2: the send queue, for raw producers and for `drydock show`
     _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell unless `page`

@@ -18,12 +18,12 @@ struct dock_wc {
     uint32_t vendor_err;
     uint8_t recv; // 1: of a receive
     uint8_t op;   // send: enum dock_op; receive: enum dock_rop
-    uint8_t grh, solicited;
+    uint8_t grh, solicited, told_eid;
     uint32_t bytes;
-    uint64_t imm; // immediate as sent; ROP_SEND_INV: the key that was invalidated
-    uint32_t qp_num, src_qp;
+    uint64_t imm;            // immediate as sent; ROP_SEND_INV: the key that was invalidated
+    uint32_t qp_num, src_qp; // src_qp of a send completion: where it went
     uint64_t stamp_ns;
-    uint8_t eid[16]; // UD: of the sender
+    uint8_t eid[16]; // of the sender, when told_eid: UD, and queues made with tell_eid
     struct dock_qp *qp;
 };
 

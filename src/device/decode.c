@@ -57,6 +57,7 @@ static void decode_special(struct dock_sq *sq, struct dock_xfer *x)
         break;
     case DOCK_OP_WRITE_IMM:
         x->imm = word64(sq, 48);
+        x->target_token = (uint32_t)(word64(sq, 56) >> 32);
         break;
     case DOCK_OP_WRITE_NOTIFY:
         x->notify_tid = (uint32_t)word64(sq, 48) & DOCK_ID_MASK;
@@ -76,6 +77,22 @@ static void decode_special(struct dock_sq *sq, struct dock_xfer *x)
             x->compare = word64(sq, 72);
         }
     }
+}
+
+// Whom a request without a connection is for. A message names the queue; what only touches memory names the
+// memory, and the queue as its transport; a WRITE with immediate names both.
+static void decode_target(struct dock_sq *sq, struct dock_xfer *x)
+{
+    const struct dock_wqe *w = &sq->wqe.w;
+
+    if (x->op <= DOCK_OP_SEND_INV)
+        x->target = x->remote;
+    else if (x->op == DOCK_OP_WRITE_IMM)
+        x->target = (uint32_t)word64(sq, 56) & DOCK_ID_MASK;
+    else
+        x->target = w->tp_sge & DOCK_ID_MASK;
+    for (unsigned i = 0; i < 16; i++)            // the format has the address bytes reversed
+        x->eid[i] = x->from[i] = w->eid[15 - i]; // UD: both ends are on this host
 }
 
 static uint32_t decode_data(struct dock_sq *sq, struct dock_xfer *x, unsigned at)
@@ -133,8 +150,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     x->raddr = w->address;
     if (__builtin_expect(x->op != DOCK_OP_WRITE && x->op != DOCK_OP_READ, 0))
         decode_special(sq, x);
-    if (__builtin_expect(x->service == DOCK_UD, 0))
-        for (unsigned i = 0; i < 16; i++)            // the format has the address bytes reversed
-            x->eid[i] = x->from[i] = w->eid[15 - i]; // both ends are on this host
+    if (__builtin_expect(dock_service_names(x->service), 0))
+        decode_target(sq, x);
     return decode_data(sq, x, dock_wqe_data_at(x->op));
 }

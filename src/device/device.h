@@ -79,6 +79,7 @@ struct dock_mr {
     uint64_t table, table_bytes; // of its pieces, in the arena; 0: none
     dock_a32 windows;            // memory windows bound to it
     struct dock_mr *region;      // of a bound window
+    uint32_t token;              // the remote one: rkey, or as set
 };
 
 // Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access:
@@ -88,6 +89,9 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
                      uint32_t access, struct dock_mr **out);
 // No byte moves through it after the return. -EBUSY while windows are bound to it.
 int dock_mr_deregister(struct dock_mr *mr);
+// URMA's token: from now on remote requests open the segment with this value instead of rkey's; `checked`
+// false: with any. Requests under way may still see the old one.
+void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token);
 
 // A memory window; kind DOCK_SEG_MW1 or _MW2. Unbound, its rkey is refused. Binding is a WR (DOCK_OP_BIND).
 int dock_mw_create(struct dock_dev *dev, uint32_t pd, enum dock_seg_kind kind, struct dock_mr **out);
@@ -139,6 +143,12 @@ uint32_t dock_srq_number(const struct dock_rq *srq);
 
 // ---- queue pairs
 
+// What becomes of a send queue after a request of it failed.
+enum dock_on_error {
+    DOCK_ON_ERROR_STOP,     // to ERR (UC, UD: SQE): the rest is flushed
+    DOCK_ON_ERROR_CONTINUE, // it completes with its cause, and the next one is executed
+};
+
 struct dock_qp_attr {
     enum dock_service service;
     uint32_t pd;
@@ -149,6 +159,11 @@ struct dock_qp_attr {
     bool lock_free;  // the caller serialises post
     bool block_self; // UD: what it sends to a group of its own does not come back to it
     bool raw;        // others write WQEs and the doorbell: no SGE keys, doorbell watched, depth in blocks
+    bool urma;       // URMA's states, and token values apart from keys (dock_wr.token). RM, UM: always
+    bool tell_eid;   // receivers of its messages are told `eid` (dock_wc.eid)
+    uint8_t eid[16];
+    enum dock_on_error on_error;
+    uint64_t cookie; // in every CQE of the queue, dwords 5 and 6: for who reads them raw
     void *user;
 };
 
@@ -204,6 +219,10 @@ struct dock_qp_mod {
 // (-EINVAL). To RESET drops all WRs without completions; to ERR flushes; RTR connects (a peer that cannot be
 // reached is no error here: requests will find out).
 int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *mod);
+
+// Reach the device that has queue `id` now, so that a first request to it need not wait: control path, up to
+// `ms`. -EHOSTUNREACH: nobody on this host has it.
+int dock_reach(struct dock_dev *dev, const uint8_t eid[16], uint32_t id, unsigned ms);
 
 // UD: is `eid` an address of this host's devices? The face's address handles need it.
 bool dock_eid_is_local(struct dock_dev *dev, const uint8_t eid[16]);

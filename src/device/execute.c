@@ -41,6 +41,7 @@ static enum dock_step conclude(struct dock_sq *sq, bool finished)
                              .bytes = x->bytes,
                              .flags = x->flags,
                              .op = x->op,
+                             .target = x->target,
                              .last_block = sq->exec + sq->blocks - 1};
 
     sq->exec += sq->blocks;
@@ -75,7 +76,7 @@ static const uint32_t rnr_10us[32] = {65536, 1,    2,    3,    4,    6,     8,  
                                       48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
-static enum dock_step receiver_not_ready(struct dock_sq *sq)
+static enum dock_step receiver_not_ready(struct dock_sq *sq, const struct dock_conn *c)
 {
     const struct dock_qp *qp = sq->qp;
     uint64_t now = dock_now_ns();
@@ -88,7 +89,7 @@ static enum dock_step receiver_not_ready(struct dock_sq *sq)
         return fail(sq, DOCK_ST_RNR_EXC);
     }
     sq->rnr_tries++;
-    sq->deadline_ns = now + rnr_10us[dock_peek32(&sq->conn->queue->rnr_timer) & 31] * 10000ull;
+    sq->deadline_ns = now + rnr_10us[dock_peek32(&c->queue->rnr_timer) & 31] * 10000ull;
     return wait(sq, DOCK_STALL_RNR);
 }
 
@@ -110,29 +111,33 @@ static enum dock_step nobody_there(struct dock_sq *sq, bool dead)
     return wait(sq, DOCK_STALL_NOBODY);
 }
 
-// The way to the target of this request; UD keeps one per destination.
+// The way to the target of this request. What was begun goes on where it began: another owner of the number
+// knows nothing of it.
 static struct dock_conn *way(struct dock_sq *sq)
 {
     if (__builtin_expect(sq->conn != NULL, 1))
         return sq->conn;
-    return dock_ud_way(sq->qp, sq->x.remote);
+    if (!sq->mid || !dock_xfer_begun(&sq->x))
+        sq->way = dock_way(sq->qp);
+    return sq->way;
 }
 
-// A datagram to a device that is just being reached waits a moment for it: a program sends its first one
-// once.
-#define DATAGRAM_PATIENCE_NS 200000000ull
+// A queue without a connection meets a device at its first request to it: the way there is given a moment
+// before it counts as silence. A program sends its first datagram once.
+#define PATIENCE_NS 200000000ull
 
-static enum dock_step datagram_unsent(struct dock_sq *sq, bool coming)
+static enum dock_step unreached(struct dock_sq *sq, bool coming)
 {
     uint64_t now = dock_now_ns();
 
+    sq->mid = true;
     if (!sq->deadline_ns)
-        sq->deadline_ns = now + DATAGRAM_PATIENCE_NS;
-    if (coming && now < sq->deadline_ns) {
-        sq->mid = true;
+        sq->deadline_ns = now + PATIENCE_NS;
+    if (coming && now < sq->deadline_ns)
         return wait(sq, DOCK_STALL_NOBODY);
-    }
-    sq->x.bytes = sq->x.len;
+    if (!dock_service_lossy(sq->x.service))
+        return nobody_there(sq, false);
+    sq->x.bytes = sq->x.len; // an unreliable message to nobody is sent all the same
     return conclude(sq, true);
 }
 
@@ -140,27 +145,25 @@ static enum dock_step to_group(struct dock_sq *sq)
 {
     bool patient = !sq->deadline_ns || dock_now_ns() < sq->deadline_ns;
 
-    return dock_mcast_send(sq, patient) ? datagram_unsent(sq, true) : conclude(sq, true);
+    return dock_mcast_send(sq, patient) ? unreached(sq, true) : conclude(sq, true);
 }
 
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
 
-    if (__builtin_expect(!sq->conn && dock_eid_is_group(x->eid), 0))
+    if (__builtin_expect(x->service == DOCK_UD && dock_eid_is_group(x->eid), 0))
         return to_group(sq);
 
     struct dock_conn *c = way(sq);
     uint32_t before = x->done;
 
-    if (__builtin_expect(!c, 0)) { // an unreliable datagram to nobody is sent all the same
-        x->bytes = x->len;
-        return conclude(sq, true);
-    }
+    if (__builtin_expect(!c, 0))
+        return unreached(sq, false);
     if (__builtin_expect(!c->peer, 0)) {
         int err = c->fabric->connect(c);
         if (err)
-            return sq->conn ? nobody_there(sq, false) : datagram_unsent(sq, err == -EAGAIN);
+            return sq->conn ? nobody_there(sq, false) : unreached(sq, err == -EAGAIN);
     }
     sq->mid = true;
     if (__builtin_expect(sq->flight != NULL, 0)) // the finisher may come before start has answered
@@ -183,7 +186,7 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     case DOCK_GO_MORE:
         return stay->bytes ? DOCK_STEP_ON : DOCK_STEP_BUDGET;
     case DOCK_GO_RNR:
-        return receiver_not_ready(sq);
+        return receiver_not_ready(sq, c);
     default:
         return nobody_there(sq, dock_peek32(&c->peer->dead));
     }
@@ -220,7 +223,7 @@ static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
     }
     if (__builtin_expect(!known(x->op) || !allowed(x, (enum dock_service)x->service), 0))
         return fail(sq, known(x->op) ? DOCK_ST_LOC_QP_OP : DOCK_ST_UNSUPPORTED);
-    if (__builtin_expect(x->service == DOCK_UD && x->len > DOCK_MTU, 0))
+    if (__builtin_expect((x->service == DOCK_UD || x->service == DOCK_UM) && x->len > DOCK_MTU, 0))
         return fail(sq, DOCK_ST_LOC_LEN);
     if (__builtin_expect(is_read(x) && sq->qp->rd_atomic == 0, 0)) // it would wait for its turn for ever
         return fail(sq, DOCK_ST_LOC_QP_OP);
@@ -233,12 +236,23 @@ static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
     return perform(sq, stay);
 }
 
+void dock_sq_abandon(struct dock_sq *sq)
+{
+    struct dock_conn *c = sq->conn ? sq->conn : sq->way;
+
+    if (sq->mid && dock_xfer_begun(&sq->x) && c && c->peer && c->fabric->abandon)
+        c->fabric->abandon(c, &sq->x);
+    sq->x.claimed = false;
+}
+
 // In an error state what is left is flushed, in order; a request that was under way is one of them.
 static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
 {
     unsigned blocks;
 
-    if (!sq->mid) {
+    if (sq->mid) {
+        dock_sq_abandon(sq);
+    } else {
         if (dock_sq_fetch(sq, pi, &blocks) && blocks > DOCK_WQE_BLOCKS) {
             sq->exec = pi;
             return DOCK_STEP_IDLE;

@@ -2,9 +2,10 @@
 // Error states: who goes there, and what becomes of the requests that are still in the queues.
 #include "device/internal.h"
 
-static bool lossy(const struct dock_qp *qp)
+// Verbs' unreliable services have a state of their own in which only sends are stopped.
+static bool fails_alone(const struct dock_qp *qp)
 {
-    return qp->attr.service == DOCK_UC || qp->attr.service == DOCK_UD || qp->attr.service == DOCK_UM;
+    return qp->attr.service == DOCK_UC || qp->attr.service == DOCK_UD;
 }
 
 void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
@@ -15,9 +16,10 @@ void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
         return;
     dock_info("queue %u fails with status %#x", qp->number, cause);
     // A datagram queue's sends fail alone; everything else loses the connection.
-    dock_publish32(&qp->rec->state, lossy(qp) ? DOCK_SQE : DOCK_ERR); // pairs with answers() of the peers
-    dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, lossy(qp) ? DOCK_SQE : DOCK_ERR);
-    if (lossy(qp))
+    dock_publish32(&qp->rec->state,
+                   fails_alone(qp) ? DOCK_SQE : DOCK_ERR); // pairs with answers() of the peers
+    dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, fails_alone(qp) ? DOCK_SQE : DOCK_ERR);
+    if (fails_alone(qp))
         return;
     atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_FLUSH,
                              memory_order_release); // pairs with attend()

@@ -78,8 +78,11 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
     sq->bytes += w.sge.len;
     stay->bytes -= w.sge.len < stay->bytes ? w.sge.len : stay->bytes;
     if (w.flags & DOCK_F_COMPLETE) {
-        struct dock_outcome o = {
-            .bytes = w.sge.len, .flags = w.flags, .op = DOCK_OP_WRITE, .last_block = sq->exec};
+        struct dock_outcome o = {.bytes = w.sge.len,
+                                 .flags = w.flags,
+                                 .op = DOCK_OP_WRITE,
+                                 .target = sq->x.target,
+                                 .last_block = sq->exec};
         dock_sq_retire(sq, &o);
     } else {
         sq->retired++;

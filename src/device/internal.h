@@ -34,9 +34,9 @@ enum dock_stall {
 
 // A started WR that a late fabric has not finished, or that waits for earlier ones to be.
 struct dock_flight {
-    dock_a32 finished;          // release by the finisher, acquire by the token's holder
-    uint32_t status, bytes;     // the finisher's
-    uint32_t last_block, flags; // the starter's
+    dock_a32 finished;                  // release by the finisher, acquire by the token's holder
+    uint32_t status, bytes;             // the finisher's
+    uint32_t last_block, flags, target; // the starter's
     uint8_t op;
     bool read; // the starter's, before it starts: a READ or atomic, which the finisher counts out
 };
@@ -59,7 +59,8 @@ struct dock_sq {
     dock_a32 reads_over;        // of them finished, counted by the finishers
     struct dock_flight *flight; // `flights` of them, a power of two, when the fabric is late
     uint32_t flights;
-    struct dock_conn *conn;
+    struct dock_conn *conn; // of a connected queue
+    struct dock_conn *way;  // of the request in `x`
     struct dock_qp *qp;
     struct dock_qrec *rec;
     struct dock_xfer x;
@@ -110,6 +111,12 @@ struct dock_cq {
     struct dock_cq *next, *prev; // of the device
 };
 
+// Where a queue without a connection sends to, see ways.c.
+struct dock_ways {
+    struct dock_conn **bucket;
+    uint32_t size, count; // size: a power of two, or 0
+};
+
 struct dock_qp {
     struct dock_sq sq;
     struct dock_dev *dev;
@@ -132,7 +139,7 @@ struct dock_qp {
     bool sqd_event;
     dock_a32 pins;                     // the engine works on it: destroy waits
     struct dock_conn conn;             // RC, UC: the way to the peer
-    struct dock_conn *ud_conn;         // UD: ways by destination, newest first
+    struct dock_ways ways;             // UD, RM, UM
     dock_a32 groups;                   // UD: it joined one at some time
     pthread_mutex_t modify;            // of state changes by the program
     dock_a32 last_wqe_told, comm_told; // events that come once
@@ -232,13 +239,15 @@ struct dock_stay {
 };
 enum dock_step { DOCK_STEP_ON, DOCK_STEP_IDLE, DOCK_STEP_BUDGET, DOCK_STEP_WAIT };
 enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay);
+// What is under way in pieces is not continued: its target is told, as far as the service does.
+void dock_sq_abandon(struct dock_sq *sq);
 
 // ---- fast.c: small WRITEs in a straight line, as many as come in a row
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay);
 
 // ---- retire.c: completions of a send queue, in order
 struct dock_outcome {
-    uint32_t status, bytes, last_block, flags;
+    uint32_t status, bytes, last_block, flags, target;
     uint8_t op;
 };
 void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o); // the WR sq->retired
@@ -266,12 +275,12 @@ uint32_t dock_raw_check_fetched(struct dock_sq *sq, unsigned blocks);
 // Does the ring hold something else by now than was fetched and executed?
 bool dock_raw_changed(const struct dock_sq *sq);
 
-// ---- ud.c: the ways of a datagram queue. NULL: nobody of this host has that number.
-struct dock_conn *dock_ud_way(struct dock_qp *qp, uint32_t dest_qp);
-// The same for a member of a group; `fabric` NULL: whatever carries datagrams.
-struct dock_conn *dock_ud_way_to(struct dock_qp *qp, uint32_t dest_qp, dock_who who,
-                                 const struct dock_fabric *fabric);
-void dock_ud_forget(struct dock_qp *qp);
+// ---- ways.c: the way to the target of qp->sq.x. NULL: nobody of this host has that number, or no memory.
+struct dock_conn *dock_way(struct dock_qp *qp);
+// The same to a member of the group that the request names; `fabric` NULL: whatever carries the rest.
+struct dock_conn *dock_way_to(struct dock_qp *qp, uint32_t id, dock_who who,
+                              const struct dock_fabric *fabric);
+void dock_ways_forget(struct dock_qp *qp);
 
 // ---- mcast.c
 // Send the datagram in sq->x to all members of its group. -EAGAIN: some are just being reached, and nothing
@@ -425,6 +434,12 @@ void dock_windows_settle(struct dock_dev *dev, const struct dock_mr *region);
 
 // ---- cq.c: take the completions of a queue that goes away out of its CQ
 void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp);
+
+// ---- state.c's second table, and tokens apart from keys
+static inline bool dock_qp_urma(const struct dock_qp_attr *a)
+{
+    return a->urma || a->service == DOCK_RM || a->service == DOCK_UM;
+}
 
 // ---- rules.h tells what may be switched off
 #include "device/rules.h"

@@ -78,7 +78,7 @@ static struct dock_conn *next_way(struct dock_qp *qp, uint32_t *at)
 
     while ((queue = dock_group_next(&dev->groups, &dev->ids_table, qp->sq.x.eid, at, &who)))
         if (queue != qp->number || !qp->attr.block_self)
-            return dock_ud_way_to(qp, queue, who, &dock_fabric_host);
+            return dock_way_to(qp, queue, who, &dock_fabric_host);
     return NULL;
 }
 

@@ -19,6 +19,15 @@ bool dock_eid_is_local(struct dock_dev *dev, const uint8_t eid[16])
     return false;
 }
 
+int dock_reach(struct dock_dev *dev, const uint8_t eid[16], uint32_t id, unsigned ms)
+{
+    dock_who who = dock_idtable_owner(&dev->ids_table, id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+
+    if (!who || !dock_eid_is_local(dev, eid))
+        return -EHOSTUNREACH;
+    return dock_peers_wait(dev, who, ms);
+}
+
 static void set_attributes(struct dock_qp *qp, const struct dock_qp_mod *m)
 {
     struct dock_qrec *r = qp->rec;
@@ -59,6 +68,7 @@ static void connect_to_peer(struct dock_qp *qp)
         who = dock_idtable_owner(&dev->ids_table, qp->dest_qp >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
     qp->conn.fabric->disconnect(&qp->conn);
     dock_conn_init(&qp->conn, qp, qp->dest_qp, who);
+    qp->sq.x.target = qp->dest_qp;
     dock_set32(&qp->rec->peer_id, qp->dest_qp);
     dock_set32(&qp->rec->peer_who, who);
     if (who && dock_peers_wait(dev, who, REACH_MS) == 0)
@@ -71,7 +81,7 @@ static void forget_requests(struct dock_qp *qp)
 {
     dock_quiesce(qp->dev, &qp->sq);
     qp->conn.fabric->disconnect(&qp->conn);
-    dock_ud_forget(qp);
+    dock_ways_forget(qp);
     dock_sq_clear(&qp->sq);
     dock_cq_forget(qp->send_cq, qp);
     dock_cq_forget(qp->recv_cq, qp);
@@ -116,7 +126,7 @@ static int change_held(struct dock_qp *qp, const struct dock_qp_mod *m)
     if (DOCK_RULE_DRAIN && (m->state == DOCK_RESET || m->state == DOCK_SQD))
         dock_sq_land(&qp->sq);
     from = dock_qp_state(qp);
-    if (!dock_state_may(from, m->state, qp->attr.service))
+    if (!dock_state_may(from, m->state, dock_qp_urma(&qp->attr)))
         return dock_refuse(-EINVAL, "queue %u cannot go from %s to %s", qp->number, dock_state_name(from),
                            dock_state_name(m->state));
     int err = m->state == DOCK_RESET ? 0 : dock_dev_usable(qp->dev);
@@ -131,7 +141,7 @@ static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
 {
     int err;
 
-    if (m->state == DOCK_ERR && dock_state_may(dock_qp_state(qp), DOCK_ERR, qp->attr.service)) {
+    if (m->state == DOCK_ERR && dock_state_may(dock_qp_state(qp), DOCK_ERR, dock_qp_urma(&qp->attr))) {
         set_attributes(qp, m);
         dock_qp_error(qp);
         return 0;

@@ -28,7 +28,7 @@ int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr)
         mr->tid = tid;
         uint8_t variant = (uint8_t)(dev->variant[tid] += 2);
         mr->lkey = tid << 8 | variant;
-        mr->rkey = tid << 8 | variant | 1;
+        mr->rkey = mr->token = tid << 8 | variant | 1;
     }
     pthread_mutex_unlock(&dev->lock);
     return tid ? 0 : -ENOMEM;
@@ -80,7 +80,7 @@ void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_
                             .len = mr->len,
                             .off = mr->off,
                             .addr = mr->addr,
-                            .token = mr->rkey,
+                            .token = mr->token,
                             .pd = mr->pd,
                             .access = mr->access,
                             .kind_qpn = mr->kind << 24 | qpn,
@@ -300,6 +300,17 @@ no_mr:
 no_count:
     dock_pd_drop(dev, pd);
     return err;
+}
+
+void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token)
+{
+    struct dock_dev *dev = mr->dev;
+
+    pthread_mutex_lock(&dev->lock);
+    mr->token = token;
+    mr->access = (mr->access & ~DOCK_ACCESS_NO_TOKEN) | (checked ? 0 : DOCK_ACCESS_NO_TOKEN);
+    dock_segrec_publish(dev, mr, 0);
+    pthread_mutex_unlock(&dev->lock);
 }
 
 int dock_mr_deregister(struct dock_mr *mr)

@@ -66,7 +66,8 @@ static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0, str
     wc->src_qp = e->local_remote >> 4 & DOCK_ID_MASK;
     wc->stamp_ns = (uint64_t)e->stamp[1] << 32 | e->stamp[0];
     wc->qp = qp;
-    if (__builtin_expect(wc->grh, 0))
+    wc->told_eid = (e->local_remote & (DOCK_CQE_GRH | DOCK_CQE_EID)) != 0;
+    if (__builtin_expect(wc->told_eid, 0))
         for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
             wc->eid[i] = ((const uint8_t *)e->eid)[15 - i];
 }

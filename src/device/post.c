@@ -46,19 +46,29 @@ static inline void put_inline(char *at, const struct dock_wr *wr)
     }
 }
 
-static inline void put_control(struct dock_wqe *w, const struct dock_wr *wr, uint32_t flags)
+// Verbs has one word for the key and its token.
+static inline uint32_t token_of(const struct dock_sq_post *sq, const struct dock_wr *wr)
+{
+    uint32_t token;
+
+    memcpy(&token, (const char *)wr + sq->token_at, sizeof token);
+    return token;
+}
+
+static inline void put_control(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
+                               uint32_t flags)
 {
     w->flags = flags;
     w->op = (uint32_t)wr->op << 8 | (flags & DOCK_F_INLINE ? wr->inline_len << 22 : 0);
     w->tp_sge = flags & DOCK_F_INLINE ? 0 : (uint32_t)wr->nsge << 24;
     w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
-    w->token = wr->rkey;
+    w->token = token_of(sq, wr);
     w->udf = 0;
     w->address = wr->raddr;
 }
 
 // What an opcode has beside control and data, at its public place.
-static inline void put_special(char *b, const struct dock_wr *wr)
+static inline void put_special(const struct dock_sq_post *sq, char *b, const struct dock_wr *wr)
 {
     struct dock_wqe *w = (struct dock_wqe *)b;
     uint64_t two[2];
@@ -68,15 +78,16 @@ static inline void put_special(char *b, const struct dock_wr *wr)
     case DOCK_OP_SEND_IMM:
     case DOCK_OP_SEND_INV:
         w->remote = wr->remote;
-        w->address = wr->op == DOCK_OP_SEND_INV ? (uint64_t)wr->rkey << 32 | wr->rkey >> 8 : wr->imm;
+        w->token = sq->urma ? wr->target_token : wr->rkey;
+        w->address = wr->op == DOCK_OP_SEND_INV ? (uint64_t)token_of(sq, wr) << 32 | wr->rkey >> 8 : wr->imm;
         break;
     case DOCK_OP_WRITE_IMM:
         two[0] = wr->imm;
-        two[1] = 0;
+        two[1] = sq->names ? (uint64_t)wr->target_token << 32 | (wr->remote & DOCK_ID_MASK) : 0;
         memcpy(b + 48, two, 16);
         break;
     case DOCK_OP_WRITE_NOTIFY:
-        two[0] = (uint64_t)wr->notify_key << 32 | wr->notify_key >> 8;
+        two[0] = (uint64_t)(sq->urma ? wr->notify_token : wr->notify_key) << 32 | wr->notify_key >> 8;
         two[1] = wr->notify_addr;
         memcpy(b + 48, two, 16);
         two[0] = wr->notify_value;
@@ -110,14 +121,21 @@ static void lay_down(struct dock_sq_post *sq, uint32_t pi, const char *wqe, unsi
                DOCK_BLOCK);
 }
 
-static void encode(char *b, const struct dock_wr *wr, uint32_t flags)
+// Without a connection each WQE says where it goes: the address, and the target's number as the transport.
+static void put_target(struct dock_wqe *w, const struct dock_wr *wr)
 {
-    put_control((struct dock_wqe *)b, wr, flags);
+    w->tp_sge |= wr->remote & DOCK_ID_MASK;
+    for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
+        w->eid[i] = wr->eid[15 - i];
+}
+
+static void encode(const struct dock_sq_post *sq, char *b, const struct dock_wr *wr, uint32_t flags)
+{
+    put_control(sq, (struct dock_wqe *)b, wr, flags);
     if (__builtin_expect(wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ, 0))
-        put_special(b, wr);
-    if (__builtin_expect(wr->eid != NULL, 0))
-        for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
-            ((struct dock_wqe *)b)->eid[i] = wr->eid[15 - i];
+        put_special(sq, b, wr);
+    if (sq->names && wr->eid) // a NOP goes nowhere
+        put_target((struct dock_wqe *)b, wr);
     if (flags & DOCK_F_INLINE)
         put_inline(b + dock_wqe_data_at(wr->op), wr);
     else if (wr->op != DOCK_OP_BIND)
@@ -144,10 +162,10 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
     uint32_t at = p->pi & sq->mask;
     flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
     if (__builtin_expect(at + blocks <= sq->mask + 1, 1)) {
-        encode(sq->ring + (uint64_t)at * DOCK_BLOCK, wr, flags);
+        encode(sq, sq->ring + (uint64_t)at * DOCK_BLOCK, wr, flags);
     } else {
         char aside[DOCK_WQE_BYTES];
-        encode(aside, wr, flags);
+        encode(sq, aside, wr, flags);
         lay_down(sq, p->pi, aside, blocks);
     }
     for (unsigned i = 0; i < blocks; i++)
@@ -159,7 +177,8 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
 }
 
 // WRITE or READ of one SGE, the common one-block WQE, in straight stores.
-static inline void put_simple(struct dock_wqe *w, const struct dock_wr *wr, uint32_t flags)
+static inline void put_simple(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
+                              uint32_t flags)
 {
     struct dock_sge from = *wr->sge;
     struct dock_wqe_sge s = {.len = from.len, .key = from.key, .va = from.addr};
@@ -168,7 +187,7 @@ static inline void put_simple(struct dock_wqe *w, const struct dock_wr *wr, uint
     w->op = (uint32_t)wr->op << 8;
     w->tp_sge = 1u << 24;
     w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
-    w->token = wr->rkey;
+    w->token = token_of(sq, wr);
     w->udf = 0;
     w->address = wr->raddr;
     memcpy(w->body, &s, sizeof s);
@@ -180,11 +199,11 @@ int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
     uint32_t pi = p->pi, at = pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
 
     if (__builtin_expect((wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ) || wr->nsge != 1 ||
-                             flags & DOCK_F_INLINE || !sq->sge_max || dock_probe_hook || !has_room(sq, p, 1),
+                             flags & DOCK_F_INLINE || !sq->simple || dock_probe_hook || !has_room(sq, p, 1),
                          0))
         return put_any(p, wr);
     flags |= pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
-    put_simple((struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK), wr, flags);
+    put_simple(sq, (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK), wr, flags);
     sq->wrid[at] = wr->id;
     p->pi = pi + 1;
     p->posted++;

@@ -30,8 +30,8 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
         return dock_refuse(-EINVAL,
                            "queue pair of %u/%u WRs, %u/%u SGEs, %u bytes inline: more than the device has",
                            a->max_send_wr, a->max_recv_wr, a->max_send_sge, a->max_recv_sge, a->max_inline);
-    if (a->service > DOCK_UD)
-        return dock_refuse(-EOPNOTSUPP, "queues of URMA's own services have no way to their targets yet");
+    if (a->service >= DOCK_SERVICES)
+        return dock_refuse(-EINVAL, "service %d: there is none of that number", (int)a->service);
     if (!a->send_cq || !a->recv_cq)
         return dock_refuse(-EINVAL, "a queue pair needs two completion queues");
     if (a->srq && a->srq->dev != dev)
@@ -51,6 +51,7 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     c->dev = dev;
     c->waiter = &dev->waiter;
     c->moving = &dev->port->moving;
+    c->source_eid = qp->attr.tell_eid ? qp->attr.eid : NULL;
     c->fabric = dev->fabric ? dev->fabric : who == dev->waiter.me ? &dock_fabric_self : &dock_fabric_host;
 }
 
@@ -78,6 +79,10 @@ static int make_send_ring(struct dock_qp *qp)
     sq->post.inline_max = qp->attr.max_inline;
     sq->post.sge_max = (uint8_t)qp->attr.max_send_sge;
     sq->post.lock_free = qp->attr.lock_free;
+    sq->post.urma = dock_qp_urma(&qp->attr);
+    sq->post.names = dock_service_names(qp->attr.service);
+    sq->post.simple = qp->attr.max_send_sge && !sq->post.names;
+    sq->post.token_at = sq->post.urma ? offsetof(struct dock_wr, token) : offsetof(struct dock_wr, rkey);
     return qp->attr.raw ? dock_raw_open(qp, blocks) : 0;
 }
 
@@ -108,6 +113,9 @@ static void init_sq(struct dock_qp *qp)
     dock_sq_clear(sq);
 }
 
+// URMA's queues restrict nothing: segments do.
+#define ALL_REMOTE (DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC)
+
 static void publish_record(struct dock_qp *qp)
 {
     struct dock_qrec *r = qp->rec;
@@ -122,7 +130,8 @@ static void publish_record(struct dock_qp *qp)
     r->sq_blocks = qp->sq.post.mask + 1;
     r->sq_depth = qp->sq.post.depth;
     r->page = qp->page ? qp->page_off : 0;
-    dock_set32(&r->access, 0);
+    r->cookie = qp->attr.cookie;
+    dock_set32(&r->access, dock_qp_urma(&qp->attr) ? ALL_REMOTE : 0);
     dock_set32(&r->qkey, 0);
     dock_set32(&r->rnr_timer, 0);
     dock_set32(&r->rd_atomic, 0);
@@ -310,7 +319,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     wait_unpinned(qp);
     dock_lists_remove(dev, &qp->sq);
     qp->conn.fabric->disconnect(&qp->conn);
-    dock_ud_forget(qp);
+    dock_ways_forget(qp);
     dock_cq_forget(qp->send_cq, qp);
     dock_cq_forget(qp->recv_cq, qp);
     if (qp->rq->shared)

@@ -10,7 +10,9 @@ static void publish(struct dock_sq *sq, const struct dock_outcome *o)
     struct dock_qp *qp = sq->qp;
     struct dock_cqe e = {
         .idx_local = (o->last_block & 0xffff) | qp->number << 16,
-        .local_remote = (qp->number >> 16 & 0xf) | (qp->dest_qp & DOCK_ID_MASK) << 4,
+        .local_remote = (qp->number >> 16 & 0xf) | (o->target & DOCK_ID_MASK) << 4,
+        .tpn = o->target,
+        .cookie = {(uint32_t)qp->attr.cookie, (uint32_t)(qp->attr.cookie >> 32)},
         .bytes = o->bytes,
         .seq = sq->retired,
     };
@@ -24,9 +26,15 @@ static void publish(struct dock_sq *sq, const struct dock_outcome *o)
     dock_probe(DOCK_AT_COMPLETE, qp->number, sq->retired);
 }
 
+// Does the queue go on after a request of it failed? A ring that cannot be trusted stops it in any case.
+static bool outlives(const struct dock_qp *qp, uint32_t status)
+{
+    return qp->attr.on_error == DOCK_ON_ERROR_CONTINUE && status != DOCK_ST_LOC_QP_OP;
+}
+
 void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o)
 {
-    if (__builtin_expect(o->status, 0) && o->status != DOCK_ST_FLUSH)
+    if (__builtin_expect(o->status, 0) && o->status != DOCK_ST_FLUSH && !outlives(sq->qp, o->status))
         dock_qp_fail(sq->qp, o->status);
     if (o->flags & DOCK_F_COMPLETE || o->status)
         publish(sq, o);
@@ -45,6 +53,7 @@ void dock_sq_park(struct dock_sq *sq, const struct dock_outcome *o, bool finishe
     f->flags = o->flags;
     f->op = o->op;
     f->last_block = o->last_block;
+    f->target = o->target;
     if (finished) {
         f->status = o->status;
         f->bytes = o->bytes;
@@ -68,6 +77,7 @@ void dock_sq_reap(struct dock_sq *sq)
         struct dock_outcome o = {.status = f->status,
                                  .bytes = f->bytes,
                                  .last_block = f->last_block,
+                                 .target = f->target,
                                  .flags = f->flags,
                                  .op = f->op};
         // What was in flight when the queue failed may have been executed, but its place is behind the

@@ -135,6 +135,7 @@ void dock_sq_clear(struct dock_sq *sq)
     sq->seq = sq->retired = sq->post.posted;
     dock_publish64(&sq->post.freed,
                    (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
+    dock_sq_abandon(sq);
     sq->mid = false;
     sq->stall = DOCK_STALL_NONE;
     sq->rnr_tries = sq->timeout_tries = 0;

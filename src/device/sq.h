@@ -31,14 +31,18 @@ struct dock_wr {
     uint32_t flags;      // DOCK_F_FENCE | SOLICITED | COMPLETE | INLINE
     uint32_t inline_len; // sum of the lengths, when DOCK_F_INLINE
     const struct dock_sge *sge;
-    uint32_t rkey;   // one-sided: tid << 8 | variant. SEND_INV, INV: the key to invalidate. UD: the qkey
-    uint32_t remote; // UD: destination queue. BIND: tid << 8 | variant of the region's lkey
+    uint32_t rkey; // one-sided: tid << 8 | variant. SEND_INV, INV: the key to invalidate. UD: the qkey
+    // URMA queues, where the token's value stands apart from rkey: of the segment (SEND_INV: to invalidate),
+    // of the target queue (SEND*, WRITE_IMM)
+    uint32_t token, target_token;
+    uint32_t remote; // UD, RM, UM: target queue. BIND: tid << 8 | variant of the region's lkey
     uint64_t raddr;
     uint64_t imm;              // as the wire carries it; verbs uses the low 32 bits
     uint64_t operand, compare; // atomics: add/swap/and/or/xor value; CAS: swap and compare
-    uint32_t notify_key;       // WRITE_NOTIFY
+    uint32_t notify_key;       // WRITE_NOTIFY; its token: notify_token in URMA queues, else the key itself
+    uint32_t notify_token;
     uint64_t notify_addr, notify_value;
-    const uint8_t *eid; // UD: destination
+    const uint8_t *eid; // UD, RM, UM: of the target
     // BIND: window key `rkey`, new variant in `imm`, range raddr..raddr+operand, rights in `compare`
 };
 
@@ -54,7 +58,9 @@ struct dock_sq_post {
     uint32_t inline_max;
     dock_a32 lock;
     uint8_t lock_free, sge_max;
-    const dock_a32 *state; // of the queue, enum dock_state
+    uint8_t urma, names;      // of the service: tokens apart from keys; no connection
+    uint8_t simple, token_at; // for the common WQE: it may be one, and where dock_wr has its token
+    const dock_a32 *state;    // of the queue, enum dock_state
     // line 1: written by the poller (under the CQ's lock), read by the poster
     _Alignas(64) dock_a64 freed; // {WRs:32, blocks:32}, free-running: what polled completions have covered
 };

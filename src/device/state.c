@@ -29,9 +29,9 @@ static const uint16_t urma_to[] = {
     [DOCK_GONE] = 0,
 };
 
-bool dock_state_may(enum dock_state from, enum dock_state to, enum dock_service service)
+bool dock_state_may(enum dock_state from, enum dock_state to, bool urma)
 {
-    const uint16_t *table = service == DOCK_RM || service == DOCK_UM ? urma_to : verbs_to;
+    const uint16_t *table = urma ? urma_to : verbs_to;
 
     return from <= DOCK_GONE && to < DOCK_GONE && table[from] & TO(to);
 }

@@ -143,7 +143,7 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
     mw = window_to_bind(sq, x, &mr); // once more: the region may have gone meanwhile
     if (mw) {
         unbind(mw);
-        mw->rkey = mw->tid << 8 | ((uint32_t)x->imm & 0xff);
+        mw->rkey = mw->token = mw->tid << 8 | ((uint32_t)x->imm & 0xff);
         if (x->operand && mr)
             attach(sq, mw, mr, x);
     }

@@ -71,6 +71,7 @@ struct dock_conn {
     uint32_t serial;
     uint32_t dest_qp, source_qp;
     uint32_t key_pd; // protection domain of the target queue, as checked
+    uint64_t cookie; // the target queue's
     dock_who dest_who;
     uint8_t service;
     bool views; // the four below are open for `serial`
@@ -83,7 +84,9 @@ struct dock_conn {
     struct dock_rkey key[DOCK_RKEYS];
     struct dock_rqview rq;
     struct dock_cqview cq;
-    struct dock_conn *next; // UD: the next destination of the same queue
+    uint8_t eid[16];           // of the target, of a way of a queue without a connection
+    const uint8_t *source_eid; // of the queue, told to receivers; NULL: its face does not tell
+    struct dock_conn *next;    // of a queue without a connection: see device/ways.c
 };
 
 struct dock_sge_local {
@@ -96,16 +99,18 @@ struct dock_xfer {
     uint8_t op, nsge, service;
     bool keyed; // SGEs carry local keys; else local addresses are looked up by range
     uint32_t flags;
-    uint32_t len;    // bytes in all
-    uint32_t pd;     // of the local keys
-    uint32_t remote; // tid or queue
-    uint32_t token;
+    uint32_t len;          // bytes in all
+    uint32_t pd;           // of the local keys
+    uint32_t remote;       // tid or queue
+    uint32_t target;       // queue: as connected, or as the request names it
+    uint32_t token;        // of the segment; of the target when it is a message
+    uint32_t target_token; // WRITE_IMM: of the target
     uint64_t raddr, imm;
     uint64_t operand, compare;
     uint32_t notify_tid, notify_token;
     uint64_t notify_addr, notify_value;
     const uint8_t *inline_data; // NULL: the SGEs
-    uint8_t eid[16];            // UD: the destination, network order
+    uint8_t eid[16];            // of the target, network order, when the request names it
     uint8_t from[16];           // UD: the source, as the header tells it
     struct dock_sge_local sge[DOCK_SGE_MAX];
     // progress of a transfer that is done in pieces
@@ -117,6 +122,12 @@ struct dock_xfer {
     uint32_t status; // enum dock_status
     uint32_t bytes;
 };
+
+// Something of it is at the target: it can only go on there.
+static inline bool dock_xfer_begun(const struct dock_xfer *x)
+{
+    return x->claimed || x->done;
+}
 
 // What start() says.
 enum dock_go {
@@ -135,8 +146,22 @@ struct dock_fabric {
     int (*connect)(struct dock_conn *conn);
     void (*disconnect)(struct dock_conn *conn);
     enum dock_go (*start)(struct dock_conn *conn, struct dock_xfer *x, void *sq);
+    // A request that said MORE will not be continued. NULL: nothing is held for it.
+    void (*abandon)(struct dock_conn *conn, struct dock_xfer *x);
     bool direct; // both sides' memory may be mapped: the device may do small WRITEs in line (fabric/direct.h)
 };
+
+// A queue without a connection names its target by number in each request.
+static inline bool dock_service_names(unsigned service)
+{
+    return service >= DOCK_UD;
+}
+
+// Nobody answers on these: what cannot be delivered is dropped, and the sender never learns.
+static inline bool dock_service_lossy(unsigned service)
+{
+    return service == DOCK_UC || service == DOCK_UD || service == DOCK_UM;
+}
 
 extern const struct dock_fabric dock_fabric_host;
 extern const struct dock_fabric dock_fabric_self;

@@ -187,6 +187,7 @@ static_assert(sizeof(struct dock_cqe) == DOCK_BLOCK, "public format");
 
 #define DOCK_CQE_GRH (1u << 24)       // in local_remote: 40 bytes of header precede the data
 #define DOCK_CQE_SOLICITED (1u << 25) // the sender asked for an event
+#define DOCK_CQE_EID (1u << 26)       // the sender's address is told
 
 // Receive opcodes of dw0 bits 4-6.
 enum dock_rop { DOCK_ROP_SEND, DOCK_ROP_SEND_IMM, DOCK_ROP_SEND_INV, DOCK_ROP_WRITE_IMM };

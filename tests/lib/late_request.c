@@ -87,7 +87,7 @@ static bool half_atomic(struct late_request *r)
     uint64_t sum;
     bool found;
 
-    if (dock_peek32(&r->conn->peer->dead) || !dock_host_enter(r->conn))
+    if (dock_peek32(&r->conn->peer->dead) || !dock_host_enter(r->conn, false))
         return false;
     found = find_word(r, &word);
     if (found && !r->half) {

@@ -61,8 +61,12 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
                               .signal_all = o->signal_all,
                               .lock_free = o->lock_free,
                               .raw = o->raw,
+                              .on_error = o->on_error,
+                              .tell_eid = o->service >= DOCK_RM,
                               .user = e};
+    memcpy(qa.eid, test_eid, 16);
     must(dock_qp_create(dev, &qa, &e->qp), "dock_qp_create");
+    e->service = o->service;
     make_memory(e, o);
 }
 
@@ -96,6 +100,13 @@ void end_connect(struct end *e, uint32_t dest_qp, const struct dock_qp_mod *knob
         m = *knobs;
     memcpy(m.eid, test_eid, 16);
     m.dest_qp = dest_qp;
+    if (e->service >= DOCK_RM) {
+        m.mask = DOCK_MOD_STATE | DOCK_MOD_TIMEOUT | DOCK_MOD_RETRY | DOCK_MOD_RNR_RETRY |
+                 DOCK_MOD_RNR_TIMER | DOCK_MOD_RD_ATOMIC;
+        m.state = DOCK_RTS;
+        must(dock_qp_modify(e->qp, &m), "to READY");
+        return;
+    }
     m.mask = DOCK_MOD_STATE | DOCK_MOD_ACCESS | DOCK_MOD_QKEY;
     m.state = DOCK_INIT;
     must(dock_qp_modify(e->qp, &m), "to INIT");
@@ -161,6 +172,17 @@ struct dock_wr wr_onesided(uint8_t op, struct end *e, struct dock_sge *sge, size
                            const struct dock_mr *remote, uint64_t raddr)
 {
     *sge = (struct dock_sge){.addr = (uintptr_t)e->mem + off, .len = len, .key = e->mr->lkey};
-    return (struct dock_wr){
-        .op = op, .nsge = 1, .sge = sge, .flags = DOCK_F_COMPLETE, .rkey = remote->rkey, .raddr = raddr};
+    return (struct dock_wr){.op = op,
+                            .nsge = 1,
+                            .sge = sge,
+                            .flags = DOCK_F_COMPLETE,
+                            .rkey = remote->rkey,
+                            .token = remote->token,
+                            .raddr = raddr};
+}
+
+void wr_aim(struct dock_wr *wr, uint32_t dest_qp)
+{
+    wr->eid = test_eid;
+    wr->remote = dest_qp;
 }

@@ -14,6 +14,7 @@ struct end {
     uint32_t pd;
     struct dock_cq *scq, *rcq;
     struct dock_qp *qp;
+    enum dock_service service;
     struct dock_mr *mr;
     char *mem; // mem_size bytes, registered with all rights
     size_t mem_size;
@@ -26,6 +27,7 @@ struct end_opts {
     size_t mem;                        // 0: 1 MiB
     bool plain;                        // memory from mmap instead of the arena
     bool signal_all, lock_free, raw;
+    enum dock_on_error on_error;
     struct dock_rq *srq;
     struct dock_chan *chan;
 };
@@ -35,10 +37,13 @@ extern uint8_t test_eid[16]; // an address of this host
 // Abort with words on any failure: a test has no use for half an end.
 void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o);
 void end_close(struct end *e);
-// To RTS. knobs may be NULL: timeout 14, retry 7, rnr_retry 7, rnr_timer 1, 16 reads.
+// To RTS. knobs may be NULL: timeout 14, retry 7, rnr_retry 7, rnr_timer 1, 16 reads. RM, UM: dest_qp means
+// nothing.
 void end_connect(struct end *e, uint32_t dest_qp, const struct dock_qp_mod *knobs);
 void pair_connect(struct end *a, struct end *b);
 
+// Name the target of a request of a queue without a connection.
+void wr_aim(struct dock_wr *wr, uint32_t dest_qp);
 // Post one WR; the return of dock_post_put.
 int end_post(struct end *e, const struct dock_wr *wr);
 int end_recv(struct end *e, uint64_t id, void *at, uint32_t len);

@@ -91,21 +91,22 @@ static bool open_views(struct dock_conn *c)
     if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
         return false;
     c->key_pd = seen.pd;
+    c->cookie = q->cookie;
     c->views = true;
     return true;
 }
 
-static bool answers(struct dock_conn *c)
+static bool answers(struct dock_conn *c, bool begun)
 {
     struct dock_qrec *q = c->queue;
     uint32_t state = dock_acquire32(&q->state); // pairs with the publish in dock_qp_modify
 
-    if (state < DOCK_RTR || state > DOCK_SQE)
+    if (__builtin_expect(state < DOCK_RTR || (state > DOCK_SQE && state != DOCK_SUSPENDED), 0))
         return false;
     if (__builtin_expect(dock_peek32(&q->serial) != c->serial, 0)) {
-        if (c->service != DOCK_UD)
+        if (!dock_service_names(c->service) || begun)
             return false;
-        meet(c); // all that a datagram knows is the number: it is for whoever has it now
+        meet(c); // all that such a request knows is the number: it is for whoever has it now
     }
     if (c->service == DOCK_RC || c->service == DOCK_UC) {
         if (dock_peek32(&q->peer_id) != c->source_qp || dock_peek32(&q->peer_who) != c->waiter->me)
@@ -116,12 +117,12 @@ static bool answers(struct dock_conn *c)
     return __builtin_expect(c->views, 1) || open_views(c);
 }
 
-bool dock_host_enter(struct dock_conn *c)
+bool dock_host_enter(struct dock_conn *c, bool begun)
 {
     dock_set64(&c->hazard->busy, ++c->hazard_value);
     dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
     dock_probe(DOCK_AT_ENTER, c->source_qp, c->hazard_value);
-    if (__builtin_expect(answers(c), 1))
+    if (__builtin_expect(answers(c, begun), 1))
         return true;
     dock_direct_leave(c);
     return false;

@@ -11,8 +11,8 @@ int dock_host_connect(struct dock_conn *c);
 void dock_host_disconnect(struct dock_conn *c);
 
 // Show that we work in the target's memory, then look whether the queue answers us. false: nobody there
-// (the hazard is lowered again). Left by dock_direct_leave.
-bool dock_host_enter(struct dock_conn *c);
+// (the hazard is lowered again). Left by dock_direct_leave. `begun`: only the queue where it began will do.
+bool dock_host_enter(struct dock_conn *c, bool begun);
 
 // Tell the target's engine what we found wrong, or that something happened.
 void dock_host_attention(struct dock_conn *c, uint32_t why);
@@ -66,6 +66,7 @@ uint32_t dock_host_put(struct dock_conn *c, struct dock_place *remote, const voi
 enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
+void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x);
 
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq);
 

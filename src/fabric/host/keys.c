@@ -9,7 +9,7 @@ static bool remote_key_fits(const struct dock_conn *c, const struct dock_segrec 
     switch (s->kind_qpn >> 24) {
     case DOCK_SEG_MR:
     case DOCK_SEG_MW1:
-        return s->token == token && s->pd == c->key_pd;
+        return (s->token == token || s->access & DOCK_ACCESS_NO_TOKEN) && s->pd == c->key_pd;
     case DOCK_SEG_MW2:
         return s->token == token && s->pd == c->key_pd && (s->kind_qpn & DOCK_ID_MASK) == c->dest_qp;
     default:

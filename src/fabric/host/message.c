@@ -8,11 +8,6 @@
 
 #define GRH_BYTES 40u
 
-static bool lossy(const struct dock_conn *c)
-{
-    return c->service == DOCK_UC || c->service == DOCK_UD || c->service == DOCK_UM;
-}
-
 // A lossy service drops what cannot be delivered, and the sender never learns.
 static enum dock_go drop(struct dock_conn *c, struct dock_xfer *x)
 {
@@ -47,16 +42,19 @@ static uint32_t receive_opcode(const struct dock_xfer *x)
 static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t status, uint32_t bytes)
 {
     bool ud = c->service == DOCK_UD, first = false, solicited = x->flags & DOCK_F_SOLICITED || status;
+    const uint8_t *from = ud ? x->from : c->source_eid;
     struct dock_cqe e = {
         .idx_local = x->receive | c->dest_qp << 16,
         .local_remote = (c->dest_qp >> 16 & 0xf) | c->source_qp << 4 | (ud ? DOCK_CQE_GRH : 0) |
-                        (solicited ? DOCK_CQE_SOLICITED : 0),
+                        (from ? DOCK_CQE_EID : 0) | (solicited ? DOCK_CQE_SOLICITED : 0),
+        .tpn = c->source_qp,
         .bytes = bytes,
+        .cookie = {(uint32_t)c->cookie, (uint32_t)(c->cookie >> 32)},
         .data = {(uint32_t)x->imm, (uint32_t)(x->imm >> 32)},
     };
 
-    for (unsigned i = 0; ud && i < 16; i++)
-        ((uint8_t *)e.eid)[i] = x->from[15 - i];
+    for (unsigned i = 0; from && i < 16; i++) // the format has the address bytes reversed
+        ((uint8_t *)e.eid)[i] = from[15 - i];
     dock_set32(&e.dw0, DOCK_CQE_RECV | receive_opcode(x) << 4 | (status & 0xff) << 16 | status >> 8 << 24);
     if (dock_cq_produce(&c->cq, c->waiter, &e, &first)) {
         if (first)
@@ -185,10 +183,26 @@ static void build_grh(const struct dock_xfer *x, uint8_t grh[GRH_BYTES])
 static enum dock_go receive_failed(struct dock_conn *c, struct dock_xfer *x, uint32_t theirs, uint32_t ours)
 {
     complete(c, x, theirs, 0);
-    if (lossy(c))
+    if (dock_service_lossy(c->service))
         return drop(c, x);
-    dock_host_attention(c, DOCK_ATTN_LOCAL);
+    if (!dock_service_names(c->service)) // one message that did not fit does not end what serves others too
+        dock_host_attention(c, DOCK_ATTN_LOCAL);
     return done(x, ours);
+}
+
+// The rest of a message will not come. A queue that serves others goes on: its receive is told as flushed.
+static void give_back(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (dock_service_names(c->service) && x->claimed)
+        complete(c, x, DOCK_ST_FLUSH, 0);
+}
+
+void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (dock_peek32(&c->peer->dead) || !dock_host_enter(c, true))
+        return;
+    give_back(c, x);
+    dock_direct_leave(c);
 }
 
 static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
@@ -199,7 +213,8 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
 
     read_buffers(c, x->receive, &b);
     if ((uint64_t)x->len + header > b.bytes)
-        return receive_failed(c, x, DOCK_ST_LOC_LEN, DOCK_ST_REM_INV_REQ);
+        return receive_failed(c, x, DOCK_ST_LOC_LEN,
+                              c->service == DOCK_RM ? DOCK_ST_REM_RESP_LEN : DOCK_ST_REM_INV_REQ);
     if (header && x->done == 0) {
         uint8_t grh[GRH_BYTES];
         build_grh(x, grh);
@@ -207,13 +222,15 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     }
     if (!status)
         status = place(c, x, &b, (uint64_t)x->done + header, n, NULL);
-    // The sender's own memory went away: as on a wire, the half message holds its receive until the queue
-    // fails.
-    if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0))
+    // The sender's own memory went away: as on a wire, the half message of a connection holds its receive
+    // until the queue fails.
+    if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0)) {
+        give_back(c, x);
         return done(x, status);
+    }
     if (__builtin_expect(status == DOCK_ST_RETRY_EXC,
                          0)) // the target's process is gone, and with it its receive
-        return lossy(c) ? drop(c, x) : done(x, status);
+        return dock_service_lossy(c->service) ? drop(c, x) : done(x, status);
     if (__builtin_expect(status, 0))
         return receive_failed(c, x, DOCK_ST_LOC_PROT, DOCK_ST_REM_OP);
     dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);
@@ -233,21 +250,29 @@ static uint32_t local_side(struct dock_conn *c, const struct dock_xfer *x)
     return status;
 }
 
+// A datagram queue has a key that its senders know; URMA's queues may have one.
+static bool may_send(const struct dock_conn *c, const struct dock_xfer *x)
+{
+    if (c->service != DOCK_UD && !(dock_peek32(&c->queue->access) & DOCK_ACCESS_TOKEN))
+        return true;
+    return (x->op == DOCK_OP_WRITE_IMM ? x->target_token : x->token) == dock_peek32(&c->queue->qkey);
+}
+
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
 {
     struct dock_segrec *window = NULL;
 
     if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !(window = dock_host_window(c, (uint32_t)x->imm)))
         return done(x, DOCK_ST_REM_ACCESS);
-    if (c->service == DOCK_UD && x->token != dock_peek32(&c->queue->qkey))
-        return drop(c, x);
+    if (dock_service_names(c->service) && !may_send(c, x))
+        return dock_service_lossy(c->service) ? drop(c, x) : done(x, DOCK_ST_REM_ACCESS);
     if (!x->claimed) {
         uint32_t status = local_side(c, x);
         if (status)
             return done(x, status);
         int err = claim(c, x);
         if (err == -EAGAIN)
-            return lossy(c) ? drop(c, x) : DOCK_GO_RNR;
+            return dock_service_lossy(c->service) ? drop(c, x) : DOCK_GO_RNR;
         if (err)
             return done(x, DOCK_ST_REM_OP);
     }

@@ -22,6 +22,8 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 // A responder that finds a request wrong goes to its error state and tells its program.
 static void blame(struct dock_conn *c, struct dock_xfer *x)
 {
+    if (dock_service_names(c->service)) // the target serves others too: one's bad request is not its end
+        return;
     if (c->service == DOCK_UC) {
         if (x->status == DOCK_ST_REM_ACCESS || x->status == DOCK_ST_REM_INV_REQ)
             x->status = DOCK_OK; // dropped at the target: nobody answers on this service
@@ -35,7 +37,7 @@ static void blame(struct dock_conn *c, struct dock_xfer *x)
 
 static enum dock_go lost(struct dock_conn *c, struct dock_xfer *x)
 {
-    if (c->service != DOCK_UC && c->service != DOCK_UD)
+    if (!dock_service_lossy(c->service))
         return DOCK_GO_NOBODY;
     x->status = DOCK_OK;
     x->bytes = x->len;
@@ -52,7 +54,7 @@ static bool pages_move(const struct dock_conn *c)
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq)
 {
     (void)sq; // the host path never finishes later
-    if (__builtin_expect(dock_peek32(&c->peer->dead), 0) || !dock_host_enter(c))
+    if (__builtin_expect(dock_peek32(&c->peer->dead), 0) || !dock_host_enter(c, dock_xfer_begun(x)))
         return lost(c, x);
     enum dock_go go = __builtin_expect(pages_move(c), 0) ? DOCK_GO_MORE : serve(c, x);
     if (__builtin_expect(go == DOCK_GO_DONE && x->status, 0))
@@ -66,5 +68,6 @@ const struct dock_fabric dock_fabric_host = {
     .connect = dock_host_connect,
     .disconnect = dock_host_disconnect,
     .start = dock_host_start,
+    .abandon = dock_host_abandon,
     .direct = true,
 };

@@ -40,8 +40,7 @@ static void the_table_of_transitions(void **state)
         const char *const *t = service == DOCK_RM || service == DOCK_UM ? urma : verbs;
         for (unsigned from = 0; from < STATES; from++)
             for (unsigned to = 0; to < STATES; to++) {
-                bool may =
-                    dock_state_may((enum dock_state)from, (enum dock_state)to, (enum dock_service)service);
+                bool may = dock_state_may((enum dock_state)from, (enum dock_state)to, service >= DOCK_RM);
                 if (may != (t[from][to] == 'x'))
                     fprintf(stderr, "service %u, %s to %s: expected %c, got %d\n", service,
                             dock_state_name((enum dock_state)from), dock_state_name((enum dock_state)to),

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// A queue without a connection (UD, RM, UM) reaches many: one way per target, made at the first request and
+// found by the target's number and address. The token is held.
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+#define FIRST_BUCKETS 16u
+
+static struct dock_conn **bucket(struct dock_ways *w, uint32_t id)
+{
+    return &w->bucket[(id * 0x9e3779b1u >> 7) & (w->size - 1)];
+}
+
+static struct dock_conn *find(struct dock_ways *w, uint32_t id, const uint8_t eid[16])
+{
+    struct dock_conn *c = w->size ? *bucket(w, id) : NULL;
+
+    while (c && (c->dest_qp != id || memcmp(c->eid, eid, sizeof c->eid) != 0))
+        c = c->next;
+    return c;
+}
+
+// The newest way to a target stands before older ones of the same number, and stays there.
+static void put(struct dock_ways *w, struct dock_conn *c)
+{
+    struct dock_conn **at = bucket(w, c->dest_qp);
+
+    c->next = *at;
+    *at = c;
+}
+
+static void put_all(struct dock_ways *w, struct dock_conn *chain)
+{
+    struct dock_conn *next = chain ? chain->next : NULL;
+
+    if (!chain)
+        return;
+    put_all(w, next); // the oldest first
+    put(w, chain);
+}
+
+static bool grow(struct dock_ways *w)
+{
+    struct dock_ways old = *w;
+    uint32_t size = old.size ? old.size * 2 : FIRST_BUCKETS;
+    struct dock_conn **fresh = calloc(size, sizeof *fresh);
+
+    if (!fresh)
+        return old.size != 0; // chains get longer instead
+    w->bucket = fresh;
+    w->size = size;
+    for (uint32_t i = 0; i < old.size; i++)
+        put_all(w, old.bucket[i]);
+    free(old.bucket);
+    return true;
+}
+
+static struct dock_conn *make(struct dock_qp *qp)
+{
+    struct dock_ways *w = &qp->ways;
+    struct dock_conn *c;
+
+    if (w->count >= w->size * 2 && !grow(w))
+        return NULL;
+    c = aligned_alloc(64, (sizeof *c + 63) & ~63ul);
+    if (c)
+        w->count++;
+    return c;
+}
+
+static void aim(struct dock_conn *c, struct dock_qp *qp, uint32_t id, dock_who who)
+{
+    dock_conn_init(c, qp, id, who);
+    memcpy(c->eid, qp->sq.x.eid, sizeof c->eid);
+}
+
+struct dock_conn *dock_way_to(struct dock_qp *qp, uint32_t id, dock_who who, const struct dock_fabric *fabric)
+{
+    struct dock_conn *c = find(&qp->ways, id, qp->sq.x.eid), *next;
+
+    if (c && c->dest_who == who)
+        return c;
+    if (c && !qp->sq.flight) { // nothing is in flight on it
+        c->fabric->disconnect(c);
+        next = c->next;
+        aim(c, qp, id, who);
+        c->next = next;
+    } else {
+        c = make(qp);
+        if (!c)
+            return NULL;
+        aim(c, qp, id, who);
+        put(&qp->ways, c);
+    }
+    if (fabric)
+        c->fabric = fabric;
+    return c;
+}
+
+struct dock_conn *dock_way(struct dock_qp *qp)
+{
+    struct dock_dev *dev = qp->dev;
+    const struct dock_xfer *x = &qp->sq.x;
+    dock_who who = dock_idtable_owner(&dev->ids_table, x->target >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+
+    // Of each request, not of the first: the number may have another owner by now. If it has none, the old
+    // way finds out that nobody is there.
+    struct dock_conn *c = find(&qp->ways, x->target, x->eid);
+    if (__builtin_expect(!who || (c && c->dest_who == who), 1))
+        return c;
+    if (!c && !dock_eid_is_local(dev, x->eid))
+        return NULL;
+    return dock_way_to(qp, x->target, who, NULL);
+}
+
+void dock_ways_forget(struct dock_qp *qp)
+{
+    struct dock_ways *w = &qp->ways;
+
+    for (uint32_t i = 0; i < w->size; i++) {
+        while (w->bucket[i]) {
+            struct dock_conn *c = w->bucket[i];
+            w->bucket[i] = c->next;
+            c->fabric->disconnect(c);
+            free(c);
+        }
+    }
+    free(w->bucket);
+    *w = (struct dock_ways){.count = 0};
+    qp->sq.way = NULL;
+}
