@@ -149,7 +149,13 @@ static inline uint32_t dock_segrec_sum(const struct dock_segrec *s)
     return (uint32_t)(h ^ h >> 32);
 }
 
-enum dock_queue_kind { DOCK_QUEUE_FREE, DOCK_QUEUE_PAIR, DOCK_QUEUE_SHARED_RQ, DOCK_QUEUE_GROUP };
+enum dock_queue_kind {
+    DOCK_QUEUE_FREE,
+    DOCK_QUEUE_PAIR,
+    DOCK_QUEUE_SHARED_RQ, // only receives
+    DOCK_QUEUE_GROUP,
+    DOCK_QUEUE_SENDS, // only sends
+};
 
 // States of a queue, verbs' and URMA's in one set (src/device/state.h has the transitions).
 enum dock_state {

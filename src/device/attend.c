@@ -60,6 +60,8 @@ static void attend_queue(struct dock_qp *qp)
         tell(qp, DOCK_EVENT_QP_ACCESS_ERR);
     else if (why & DOCK_ATTN_REQUEST)
         tell(qp, DOCK_EVENT_QP_REQ_ERR);
+    else if (why & DOCK_ATTN_FLUSH && dock_qp_urma(&qp->attr))
+        tell(qp, DOCK_EVENT_QP_FATAL); // URMA: the queue went to its error state by itself
 }
 
 static void attend_cqs(struct dock_dev *dev)

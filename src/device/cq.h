@@ -20,7 +20,8 @@ struct dock_wc {
     uint8_t op;   // send: enum dock_op; receive: enum dock_rop
     uint8_t grh, solicited, told_eid;
     uint32_t bytes;
-    uint64_t imm;            // immediate as sent; ROP_SEND_INV: the key that was invalidated
+    // Immediate as sent; ROP_SEND_INV: the key that was invalidated (URMA: token value << 32 | tid << 8)
+    uint64_t imm;
     uint32_t qp_num, src_qp; // src_qp of a send completion: where it went
     uint64_t stamp_ns;
     uint8_t eid[16]; // of the sender, when told_eid: UD, and queues made with tell_eid

@@ -49,7 +49,9 @@ static void decode_special(struct dock_sq *sq, struct dock_xfer *x)
 {
     switch (x->op) {
     case DOCK_OP_SEND_INV: // {tid, token}; the whole key is the token
-        x->imm = x->raddr >> 32;
+        x->imm = x->tokens ? (x->raddr & ~0xffffffffull) | (x->raddr & DOCK_ID_MASK) << 8 : x->raddr >> 32;
+        x->notify_tid = (uint32_t)x->raddr & DOCK_ID_MASK;
+        x->notify_token = (uint32_t)(x->raddr >> 32);
         break;
     case DOCK_OP_SEND_IMM:
     case DOCK_OP_SEND:

@@ -80,6 +80,7 @@ struct dock_mr {
     dock_a32 windows;            // memory windows bound to it
     struct dock_mr *region;      // of a bound window
     uint32_t token;              // the remote one: rkey, or as set
+    bool tid_kept;               // the tid was reserved, and stays so
 };
 
 // Register [addr, addr+len) under the remote name va (== addr unless an iova was asked for). access:
@@ -87,6 +88,12 @@ struct dock_mr {
 // -EOPNOTSUPP (memory is neither mapped nor reachable by process_vm: remote access would be impossible).
 int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                      uint32_t access, struct dock_mr **out);
+// The same under a tid that was reserved before: URMA has token ids before segments. One segment at a time
+// (-EBUSY).
+int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
+                        uint32_t access, uint32_t tid, struct dock_mr **out);
+int dock_tid_reserve(struct dock_dev *dev, uint32_t *tid); // -ENOMEM
+int dock_tid_release(struct dock_dev *dev, uint32_t tid);  // -EBUSY while a segment uses it
 // No byte moves through it after the return. -EBUSY while windows are bound to it.
 int dock_mr_deregister(struct dock_mr *mr);
 // URMA's token: from now on remote requests open the segment with this value instead of rkey's; `checked`
@@ -143,10 +150,15 @@ uint32_t dock_srq_number(const struct dock_rq *srq);
 
 // ---- queue pairs
 
+// A queue pair, or half of one: URMA's JFS and JFR. What only sends is nobody's target; what only receives
+// (from queues that name their target) refuses every post. The CQ that is left out may be NULL.
+enum dock_role { DOCK_BOTH, DOCK_SENDS, DOCK_RECEIVES };
+
 // What becomes of a send queue after a request of it failed.
 enum dock_on_error {
     DOCK_ON_ERROR_STOP,     // to ERR (UC, UD: SQE): the rest is flushed
     DOCK_ON_ERROR_CONTINUE, // it completes with its cause, and the next one is executed
+    DOCK_ON_ERROR_SUSPEND,  // URMA: to SUSPENDED, the rest stays in the queue
 };
 
 struct dock_qp_attr {
@@ -163,6 +175,8 @@ struct dock_qp_attr {
     bool tell_eid;   // receivers of its messages are told `eid` (dock_wc.eid)
     uint8_t eid[16];
     enum dock_on_error on_error;
+    enum dock_role role;
+    bool unordered;  // URMA: SUSPENDED may be left to RTS, as no order is lost by that
     uint64_t cookie; // in every CQE of the queue, dwords 5 and 6: for who reads them raw
     void *user;
 };
@@ -219,6 +233,16 @@ struct dock_qp_mod {
 // (-EINVAL). To RESET drops all WRs without completions; to ERR flushes; RTR connects (a peer that cannot be
 // reached is no error here: requests will find out).
 int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *mod);
+// URMA queues: DOCK_MOD_DEST without a state binds a connected queue anew (dest_qp 0: to nobody).
+
+// URMA queues tell of each arrival in ERR or SUSPENDED by one completion of status DOCK_ST_FLUSH_DONE or
+// _SUSPEND_DONE in the send CQ, behind those of all requests that were begun; its id means nothing. In ERR
+// what was posted is flushed before. After a mark was polled, dock_qp_flush takes out up to n requests that
+// were never begun, oldest first: id, bytes and src_qp (the target) of out[i] are set. The number of them; 0:
+// none, or no mark was polled yet. They complete by this, and by nothing else. Of a lock_free CQ no other
+// thread may poll meanwhile.
+struct dock_wc;
+int dock_qp_flush(struct dock_qp *qp, unsigned n, struct dock_wc *out);
 
 // Reach the device that has queue `id` now, so that a first request to it need not wait: control path, up to
 // `ms`. -EHOSTUNREACH: nobody on this host has it.

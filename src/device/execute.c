@@ -272,6 +272,19 @@ static enum dock_step drain(struct dock_sq *sq, struct dock_stay *stay)
     return on;
 }
 
+// A suspended queue finishes what it had begun, tells that it rests, and keeps what is left. What only waited
+// for its receiver was not begun.
+static enum dock_step suspend(struct dock_sq *sq, struct dock_stay *stay)
+{
+    if (sq->mid && dock_xfer_begun(&sq->x))
+        return perform(sq, stay);
+    sq->mid = false;
+    sq->rnr_tries = sq->timeout_tries = 0;
+    sq->deadline_ns = 0;
+    dock_mark_tell(sq);
+    return DOCK_STEP_IDLE;
+}
+
 enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay)
 {
     uint32_t state = dock_peek32(&sq->rec->state); // our own queue: changed under the token we hold
@@ -283,5 +296,7 @@ enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay)
         return sq->mid ? perform(sq, stay) : begin(sq, stay);
     if (state == DOCK_ERR || state == DOCK_SQE)
         return flush(sq, stay->pi);
+    if (state == DOCK_SUSPENDED)
+        return suspend(sq, stay);
     return state == DOCK_SQD ? drain(sq, stay) : DOCK_STEP_IDLE;
 }

@@ -8,12 +8,28 @@ static bool fails_alone(const struct dock_qp *qp)
     return qp->attr.service == DOCK_UC || qp->attr.service == DOCK_UD;
 }
 
+// Its requests wait for what the program decides; its receives go on. Once: a request that was finished late
+// may fail as well.
+static void suspend(struct dock_qp *qp, uint32_t cause)
+{
+    if (dock_peek32(&qp->rec->state) == DOCK_SUSPENDED)
+        return;
+    dock_info("queue %u is suspended with status %#x", qp->number, cause);
+    dock_publish32(&qp->rec->state, DOCK_SUSPENDED); // pairs with answers() of the peers
+    dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, DOCK_SUSPENDED);
+    dock_mark_owe(qp, DOCK_ST_SUSPEND_DONE);
+}
+
 void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
 {
     uint32_t state = dock_peek32(&qp->rec->state); // changed under the token only, which the caller holds
 
     if (state == DOCK_RESET || state == DOCK_ERR || state == DOCK_GONE || state == DOCK_SQE)
         return;
+    if (qp->attr.on_error == DOCK_ON_ERROR_SUSPEND && cause != DOCK_ST_LOC_QP_OP && cause != DOCK_ST_FLUSH) {
+        suspend(qp, cause);
+        return;
+    }
     dock_info("queue %u fails with status %#x", qp->number, cause);
     // A datagram queue's sends fail alone; everything else loses the connection.
     dock_publish32(&qp->rec->state,
@@ -131,6 +147,7 @@ static void error_held(struct dock_qp *qp)
     dock_publish32(&qp->rec->state, DOCK_ERR); // pairs with answers() of the peers
     dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, DOCK_ERR);
     flush_held(qp);
+    dock_mark_owe(qp, DOCK_ST_FLUSH_DONE); // receives that were taken have completed: told behind the sends
 }
 
 void dock_qp_error(struct dock_qp *qp)

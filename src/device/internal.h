@@ -51,6 +51,7 @@ struct dock_sq {
     uint32_t retired;            // WRs whose completion is published or silently done
     dock_a64 busy;               // odd while local keys are in use (pairs with dock_quiesce)
     uint64_t bytes;              // moved; told to the record at the end of a run
+    uint32_t mark;               // the one that is owed, see mark.c; 0 none
     bool mid;                    // `x` is started, in pieces or waiting for its receiver
     uint8_t blocks;              // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
@@ -143,6 +144,8 @@ struct dock_qp {
     dock_a32 groups;                   // UD: it joined one at some time
     pthread_mutex_t modify;            // of state changes by the program
     dock_a32 last_wqe_told, comm_told; // events that come once
+    dock_a32 mark_polled;              // what was never begun may be taken out
+    bool flush_marked;                 // the arrival in ERR is told, or owed
     struct dock_events *events;
     dock_a32 events_got;
     struct dock_qp *next, *prev; // of the device
@@ -347,6 +350,11 @@ void dock_repair_strangers(struct dock_dev *dev);
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except); // dev->lock is not held
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except);
 
+// ---- mark.c: URMA's records of an arrival in ERR or SUSPENDED. The token is held.
+void dock_mark_owe(struct dock_qp *qp, uint32_t status);
+void dock_mark_forget(struct dock_qp *qp);
+void dock_mark_tell(struct dock_sq *sq); // what is owed, if nothing begun is unfinished
+
 // ---- modify.c: nothing that was started is unfinished (SQD, the token is held)
 void dock_qp_drained(struct dock_qp *qp);
 
@@ -419,7 +427,7 @@ void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_
 void dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
 extern const struct dock_adopt_ops dock_mr_adopt_ops;
 int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr);
-void dock_tid_give(struct dock_dev *dev, uint32_t tid);
+void dock_tid_give(struct dock_dev *dev, const struct dock_mr *mr);
 
 // Where a window that begins `inside` its region finds its memory (dock_segrec.off).
 static inline uint64_t dock_window_off(const struct dock_mr *region, uint64_t inside)
@@ -439,6 +447,12 @@ void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp);
 static inline bool dock_qp_urma(const struct dock_qp_attr *a)
 {
     return a->urma || a->service == DOCK_RM || a->service == DOCK_UM;
+}
+
+// dw0 of every completion of the queue.
+static inline uint32_t dock_qp_cqe_flags(const struct dock_qp *qp)
+{
+    return qp->attr.role == DOCK_BOTH && qp->attr.service >= DOCK_RM ? DOCK_CQE_JETTY : 0;
 }
 
 // ---- rules.h tells what may be switched off

@@ -105,16 +105,18 @@ void dock_qp_drained(struct dock_qp *qp)
 }
 
 // The token is held: no request of this queue is being executed.
-static void enter(struct dock_qp *qp, enum dock_state to)
+static void enter(struct dock_qp *qp, enum dock_state from, enum dock_state to)
 {
-    if (to == DOCK_RTR)
-        connect_to_peer(qp);
     dock_publish32(&qp->rec->state, to); // pairs with answers() of the peers
     dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, to);
     if (to == DOCK_RESET)
         forget_requests(qp);
     if (to == DOCK_SQD && !qp->sq.mid)
         dock_qp_drained(qp);
+    if (to == DOCK_SUSPENDED && from != to)
+        dock_mark_owe(qp, DOCK_ST_SUSPEND_DONE);
+    if (to == DOCK_RTS || to == DOCK_RESET)
+        dock_mark_forget(qp);
     dock_debug("queue %u: %s", qp->number, dock_state_name(to));
 }
 
@@ -126,14 +128,17 @@ static int change_held(struct dock_qp *qp, const struct dock_qp_mod *m)
     if (DOCK_RULE_DRAIN && (m->state == DOCK_RESET || m->state == DOCK_SQD))
         dock_sq_land(&qp->sq);
     from = dock_qp_state(qp);
-    if (!dock_state_may(from, m->state, dock_qp_urma(&qp->attr)))
+    if (!dock_state_may(from, m->state, dock_qp_urma(&qp->attr)) &&
+        !(qp->attr.unordered && from == DOCK_SUSPENDED && m->state == DOCK_RTS))
         return dock_refuse(-EINVAL, "queue %u cannot go from %s to %s", qp->number, dock_state_name(from),
                            dock_state_name(m->state));
     int err = m->state == DOCK_RESET ? 0 : dock_dev_usable(qp->dev);
     if (err)
         return err;
     set_attributes(qp, m);
-    enter(qp, m->state);
+    if (m->state == DOCK_RTR || (dock_qp_urma(&qp->attr) && m->mask & DOCK_MOD_DEST))
+        connect_to_peer(qp);
+    enter(qp, from, m->state);
     return 0;
 }
 
@@ -154,6 +159,21 @@ static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
     return err;
 }
 
+// URMA binds a queue that is ready already.
+static int rebind(struct dock_qp *qp, const struct dock_qp_mod *m)
+{
+    int err = dock_dev_usable(qp->dev);
+
+    if (err)
+        return err;
+    dock_sq_hold(&qp->sq);
+    dock_sq_land(&qp->sq);
+    set_attributes(qp, m);
+    connect_to_peer(qp);
+    dock_sq_release(&qp->sq);
+    return 0;
+}
+
 int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *m)
 {
     int err = 0;
@@ -161,6 +181,8 @@ int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *m)
     pthread_mutex_lock(&qp->modify);
     if (m->mask & DOCK_MOD_STATE)
         err = change_state(qp, m);
+    else if (m->mask & DOCK_MOD_DEST && dock_qp_urma(&qp->attr))
+        err = rebind(qp, m);
     else
         set_attributes(qp, m);
     pthread_mutex_unlock(&qp->modify);

@@ -10,34 +10,75 @@
 #include "arena/xcopy.h"
 #include "device/internal.h"
 
+// Stands where a tid is reserved and no segment uses it: of no kind, so that nobody takes it for one.
+static struct dock_mr kept;
+
+// dev->lock is held.
+static uint32_t free_tid(struct dock_dev *dev)
+{
+    for (uint32_t i = 0; i < dev->nsegments - 1; i++) {
+        uint32_t at = 1 + (dev->tid_cursor + i) % (dev->nsegments - 1);
+        if (dev->mr[at])
+            continue;
+        dev->tid_cursor = at;
+        if (at > dock_peek32(&dev->tid_high))
+            dock_set32(&dev->tid_high, at);
+        return at;
+    }
+    return 0;
+}
+
+int dock_tid_reserve(struct dock_dev *dev, uint32_t *out)
+{
+    pthread_mutex_lock(&dev->lock);
+    uint32_t tid = free_tid(dev);
+    if (tid)
+        dev->mr[tid] = &kept;
+    pthread_mutex_unlock(&dev->lock);
+    if (!tid)
+        return dock_refuse(-ENOMEM, "no number for a token is free");
+    *out = tid;
+    return 0;
+}
+
+int dock_tid_release(struct dock_dev *dev, uint32_t tid)
+{
+    int err = -EINVAL;
+
+    pthread_mutex_lock(&dev->lock);
+    if (tid && tid < dev->nsegments && dev->mr[tid])
+        err = dev->mr[tid] == &kept ? 0 : -EBUSY;
+    if (!err)
+        dev->mr[tid] = NULL;
+    pthread_mutex_unlock(&dev->lock);
+    return err ? dock_refuse(err, "token %#x is %s", tid << 8, err == -EBUSY ? "in use" : "not reserved") : 0;
+}
+
+// A tid for it: the one it asks for (mr->tid, reserved), or any.
 int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr)
 {
     uint32_t tid = 0;
 
     pthread_mutex_lock(&dev->lock);
-    for (uint32_t i = 0; i < dev->nsegments - 1 && !tid; i++) {
-        uint32_t at = 1 + (dev->tid_cursor + i) % (dev->nsegments - 1);
-        if (!dev->mr[at])
-            tid = at;
-    }
+    if (!mr->tid_kept)
+        tid = free_tid(dev);
+    else if (mr->tid < dev->nsegments && dev->mr[mr->tid] == &kept)
+        tid = mr->tid;
     if (tid) {
         dev->mr[tid] = mr;
-        dev->tid_cursor = tid;
-        if (tid > dock_peek32(&dev->tid_high))
-            dock_set32(&dev->tid_high, tid);
         mr->tid = tid;
         uint8_t variant = (uint8_t)(dev->variant[tid] += 2);
         mr->lkey = tid << 8 | variant;
         mr->rkey = mr->token = tid << 8 | variant | 1;
     }
     pthread_mutex_unlock(&dev->lock);
-    return tid ? 0 : -ENOMEM;
+    return tid ? 0 : mr->tid_kept ? dock_refuse(-EBUSY, "token %#x is not free", mr->tid << 8) : -ENOMEM;
 }
 
-void dock_tid_give(struct dock_dev *dev, uint32_t tid)
+void dock_tid_give(struct dock_dev *dev, const struct dock_mr *mr)
 {
     pthread_mutex_lock(&dev->lock);
-    dev->mr[tid] = NULL;
+    dev->mr[mr->tid] = mr->tid_kept ? &kept : NULL;
     pthread_mutex_unlock(&dev->lock);
 }
 
@@ -243,7 +284,8 @@ static void adopt_changed(void *user, struct dock_hold *h)
     dock_lkey_clear(dev, mr);
     dock_quiesce_locked(dev, NULL);
     dock_lkey_publish(dev, mr);
-    dock_segrec_publish(dev, mr, 0);
+    if (!(dock_peek64(&dev->segments[mr->tid].generation) & 1)) // a peer has invalidated it: it stays so
+        dock_segrec_publish(dev, mr, 0);
     move_windows(dev, mr);
     pthread_mutex_unlock(&dev->lock);
     free_pieces(dev, &was);
@@ -254,6 +296,12 @@ const struct dock_adopt_ops dock_mr_adopt_ops = {
 
 int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                      uint32_t access, struct dock_mr **out)
+{
+    return dock_mr_register_as(dev, pd, addr, len, va, access, 0, out);
+}
+
+int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
+                        uint32_t access, uint32_t tid, struct dock_mr **out)
 {
     struct dock_mr *mr;
     int err;
@@ -272,8 +320,15 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
     err = mr ? 0 : dock_no_memory("a memory region");
     if (err)
         goto no_mr;
-    *mr = (struct dock_mr){
-        .dev = dev, .pd = pd, .access = access, .kind = DOCK_SEG_MR, .va = va, .len = len, .addr = addr};
+    *mr = (struct dock_mr){.dev = dev,
+                           .pd = pd,
+                           .access = access,
+                           .kind = DOCK_SEG_MR,
+                           .va = va,
+                           .len = len,
+                           .addr = addr,
+                           .tid = tid,
+                           .tid_kept = tid != 0};
     if (adopts(dev))
         dock_adopt_lock();
     err = locate(dev, mr);
@@ -335,7 +390,7 @@ int dock_mr_deregister(struct dock_mr *mr)
     leave_memory(dev, mr);
     if (adopts(dev))
         dock_adopt_unlock();
-    dock_tid_give(dev, mr->tid);
+    dock_tid_give(dev, mr);
     dock_count_down(dev, &dev->n_mr);
     dock_pd_drop(dev, mr->pd);
     free(mr);

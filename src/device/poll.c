@@ -85,6 +85,12 @@ static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, stru
         return 0;
     }
     fill(wc, e, dw0, qp);
+    if (__builtin_expect(wc->status == DOCK_ST_FLUSH_DONE || wc->status == DOCK_ST_SUSPEND_DONE, 0)) {
+        wc->id = 0;
+        wc->op = 0xff;
+        dock_publish32(&qp->mark_polled, 1); // pairs with dock_qp_flush
+        return 1;
+    }
     if (!wc->recv)
         return take_send(qp, e, wc) == 0;
     if (dock_rq_return(qp->rq, e->idx_local & 0xffff, &wc->id) == 0)

@@ -32,8 +32,14 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
                            a->max_send_wr, a->max_recv_wr, a->max_send_sge, a->max_recv_sge, a->max_inline);
     if (a->service >= DOCK_SERVICES)
         return dock_refuse(-EINVAL, "service %d: there is none of that number", (int)a->service);
-    if (!a->send_cq || !a->recv_cq)
-        return dock_refuse(-EINVAL, "a queue pair needs two completion queues");
+    if ((!a->send_cq && a->role != DOCK_RECEIVES) || (!a->recv_cq && a->role != DOCK_SENDS) ||
+        (!a->send_cq && !a->recv_cq))
+        return dock_refuse(-EINVAL, "a queue pair needs two completion queues, half of one the one it uses");
+    if ((a->role == DOCK_SENDS && (a->srq || a->max_recv_wr)) || (a->role == DOCK_RECEIVES && a->max_send_wr))
+        return dock_refuse(-EINVAL, "a queue that only %s, with WRs of the other kind",
+                           a->role == DOCK_SENDS ? "sends" : "receives");
+    if ((a->on_error == DOCK_ON_ERROR_SUSPEND || a->unordered) && !dock_qp_urma(a))
+        return dock_refuse(-EINVAL, "a queue that is to be suspended on errors is one of URMA's");
     if (a->srq && a->srq->dev != dev)
         return dock_refuse(-EINVAL, "the shared receive queue is of another device");
     return 0;
@@ -107,6 +113,7 @@ static void init_sq(struct dock_qp *qp)
     sq->conn = qp->attr.service == DOCK_RC || qp->attr.service == DOCK_UC ? &qp->conn : NULL;
     sq->x.service = (uint8_t)qp->attr.service;
     sq->x.keyed = !qp->attr.raw;
+    sq->x.tokens = dock_qp_urma(&qp->attr);
     sq->x.pd = qp->attr.pd;
     dock_set32(sq->post.doorbell, sq->post.pi);
     qp->raw_seen = sq->post.pi;
@@ -116,14 +123,17 @@ static void init_sq(struct dock_qp *qp)
 // URMA's queues restrict nothing: segments do.
 #define ALL_REMOTE (DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC)
 
+static const uint32_t kind_of_role[] = {
+    [DOCK_BOTH] = DOCK_QUEUE_PAIR, [DOCK_SENDS] = DOCK_QUEUE_SENDS, [DOCK_RECEIVES] = DOCK_QUEUE_SHARED_RQ};
+
 static void publish_record(struct dock_qp *qp)
 {
     struct dock_qrec *r = qp->rec;
 
-    r->kind_service = DOCK_QUEUE_PAIR << 8 | qp->attr.service;
+    r->kind_service = kind_of_role[qp->attr.role] << 8 | qp->attr.service;
     r->id = qp->number;
     r->pd = qp->attr.pd;
-    r->rq = qp->rq->rec_off;
+    r->rq = qp->attr.role == DOCK_SENDS ? 0 : qp->rq->rec_off;
     r->cq = qp->recv_cq->rec_off;
     r->sum = dock_qrec_sum(r);
     r->sq = qp->ring_off;
@@ -219,8 +229,8 @@ static int make(struct dock_dev *dev, const struct dock_qp_attr *attr, struct do
     memset(qp, 0, sizeof *qp);
     qp->dev = dev;
     qp->attr = *attr;
-    qp->send_cq = attr->send_cq;
-    qp->recv_cq = attr->recv_cq;
+    qp->send_cq = attr->send_cq ? attr->send_cq : attr->recv_cq;
+    qp->recv_cq = attr->recv_cq ? attr->recv_cq : attr->send_cq;
     qp->rd_atomic = 1;
     pthread_mutex_init(&qp->modify, NULL);
     err = dock_id_take(dev, qp, &qp->number);

@@ -18,7 +18,8 @@ static void publish(struct dock_sq *sq, const struct dock_outcome *o)
     };
 
     // an unknown opcode must not show as DOCK_CQE_SKIP
-    dock_set32(&e.dw0, (o->op & 0x7fu) << 8 | (o->status & 0xff) << 16 | o->status >> 8 << 24);
+    dock_set32(&e.dw0, dock_qp_cqe_flags(qp) | (o->op & 0x7fu) << 8 | (o->status & 0xff) << 16 |
+                           o->status >> 8 << 24);
     if (dock_cq_put(qp->send_cq, &e, o->status != DOCK_OK))
         dock_qp_fail(qp, DOCK_ST_LOC_QP_OP); // its CQ was overrun: nothing more can be told
     else

@@ -44,8 +44,11 @@ static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
         dock_sq_reap(sq);
     for (;;) {
         dock_sq_fast(sq, stay);
-        if (sq->exec == stay->pi && !sq->mid)
+        if (sq->exec == stay->pi && !sq->mid) {
+            if (__builtin_expect(sq->mark != 0, 0))
+                dock_mark_tell(sq);
             return DOCK_STALL_NONE;
+        }
         if (__builtin_expect(stay->wrs == 0 || stay->bytes == 0, 0))
             return DOCK_STALL_BUDGET;
         stay->wrs--;

@@ -52,7 +52,7 @@ int dock_mw_destroy(struct dock_mr *mw)
     pthread_mutex_lock(&dev->lock);
     unbind(mw);
     pthread_mutex_unlock(&dev->lock);
-    dock_tid_give(dev, mw->tid);
+    dock_tid_give(dev, mw);
     dock_count_down(dev, &dev->n_mw);
     dock_pd_drop(dev, mw->pd);
     free(mw);

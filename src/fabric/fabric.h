@@ -70,8 +70,9 @@ struct dock_conn {
     struct dock_qrec *queue;
     uint32_t serial;
     uint32_t dest_qp, source_qp;
-    uint32_t key_pd; // protection domain of the target queue, as checked
-    uint64_t cookie; // the target queue's
+    uint32_t key_pd;    // protection domain of the target queue, as checked
+    uint64_t cookie;    // the target queue's
+    uint32_t cqe_flags; // dw0 of completions of its receives
     dock_who dest_who;
     uint8_t service;
     bool views; // the four below are open for `serial`
@@ -97,7 +98,8 @@ struct dock_sge_local {
 // One WR while it is executed: decoded from the ring, owned by the device.
 struct dock_xfer {
     uint8_t op, nsge, service;
-    bool keyed; // SGEs carry local keys; else local addresses are looked up by range
+    bool tokens; // keys are named by tid and token value apart
+    bool keyed;  // SGEs carry local keys; else local addresses are looked up by range
     uint32_t flags;
     uint32_t len;          // bytes in all
     uint32_t pd;           // of the local keys
@@ -107,7 +109,7 @@ struct dock_xfer {
     uint32_t target_token; // WRITE_IMM: of the target
     uint64_t raddr, imm;
     uint64_t operand, compare;
-    uint32_t notify_tid, notify_token;
+    uint32_t notify_tid, notify_token; // SEND_INV with tokens: what is to be invalidated
     uint64_t notify_addr, notify_value;
     const uint8_t *inline_data; // NULL: the SGEs
     uint8_t eid[16];            // of the target, network order, when the request names it

@@ -62,6 +62,7 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
                               .lock_free = o->lock_free,
                               .raw = o->raw,
                               .on_error = o->on_error,
+                              .unordered = o->unordered,
                               .tell_eid = o->service >= DOCK_RM,
                               .user = e};
     memcpy(qa.eid, test_eid, 16);

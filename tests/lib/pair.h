@@ -28,6 +28,7 @@ struct end_opts {
     bool plain;                        // memory from mmap instead of the arena
     bool signal_all, lock_free, raw;
     enum dock_on_error on_error;
+    bool unordered;
     struct dock_rq *srq;
     struct dock_chan *chan;
 };

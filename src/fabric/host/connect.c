@@ -85,12 +85,16 @@ static bool open_views(struct dock_conn *c)
     struct dock_qrec seen = {
         .kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
 
+    uint32_t kind = seen.kind_service >> 8;
+
     if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp ||
-        seen.kind_service != (DOCK_QUEUE_PAIR << 8 | (uint32_t)c->service)) // another service does not answer
+        (seen.kind_service & 0xff) != c->service || // another service does not answer
+        (kind != DOCK_QUEUE_PAIR && kind != DOCK_QUEUE_SHARED_RQ))
         return false;
     if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
         return false;
     c->key_pd = seen.pd;
+    c->cqe_flags = kind == DOCK_QUEUE_PAIR && c->service >= DOCK_RM ? DOCK_CQE_JETTY : 0;
     c->cookie = q->cookie;
     c->views = true;
     return true;

@@ -31,6 +31,9 @@ bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len
 // such a key may be invalidated from outside.
 struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key);
 
+// The same of a segment as URMA names it.
+struct dock_segrec *dock_host_segment(struct dock_conn *c, uint32_t tid, uint32_t token);
+
 // ---- copy.c
 
 struct dock_place {

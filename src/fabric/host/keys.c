@@ -148,3 +148,12 @@ struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key)
         return NULL;
     return e->rec->kind_qpn >> 24 == DOCK_SEG_MW2 ? entry(c, key >> 8) : NULL;
 }
+
+struct dock_segrec *dock_host_segment(struct dock_conn *c, uint32_t tid, uint32_t token)
+{
+    struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
+
+    if (!fill(c, tid, token, false, e))
+        return NULL;
+    return e->rec->kind_qpn >> 24 == DOCK_SEG_MR ? entry(c, tid) : NULL;
+}

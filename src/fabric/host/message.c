@@ -55,7 +55,8 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
 
     for (unsigned i = 0; from && i < 16; i++) // the format has the address bytes reversed
         ((uint8_t *)e.eid)[i] = from[15 - i];
-    dock_set32(&e.dw0, DOCK_CQE_RECV | receive_opcode(x) << 4 | (status & 0xff) << 16 | status >> 8 << 24);
+    dock_set32(&e.dw0, DOCK_CQE_RECV | c->cqe_flags | receive_opcode(x) << 4 | (status & 0xff) << 16 |
+                           status >> 8 << 24);
     if (dock_cq_produce(&c->cq, c->waiter, &e, &first)) {
         if (first)
             wake_owner(c, &c->cq);
@@ -262,8 +263,12 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
 {
     struct dock_segrec *window = NULL;
 
-    if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !(window = dock_host_window(c, (uint32_t)x->imm)))
-        return done(x, DOCK_ST_REM_ACCESS);
+    if (x->op == DOCK_OP_SEND_INV && x->done == 0) {
+        window = x->tokens ? dock_host_segment(c, x->notify_tid, x->notify_token)
+                           : dock_host_window(c, (uint32_t)x->imm);
+        if (!window)
+            return done(x, DOCK_ST_REM_ACCESS);
+    }
     if (dock_service_names(c->service) && !may_send(c, x))
         return dock_service_lossy(c->service) ? drop(c, x) : done(x, DOCK_ST_REM_ACCESS);
     if (!x->claimed) {
@@ -279,6 +284,6 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
     if (x->op == DOCK_OP_WRITE_IMM)
         return done(x, complete(c, x, DOCK_OK, x->len));
     if (window) // odd: refused until it is bound anew
-        atomic_fetch_add_explicit(&window->generation, 1, memory_order_acq_rel);
+        atomic_fetch_or_explicit(&window->generation, 1, memory_order_acq_rel);
     return deliver(c, x);
 }
