@@ -145,12 +145,48 @@ static void erase(struct dock_arena *a, uint64_t off, uint64_t size, const struc
     }
 }
 
-static void give(struct dock_arena *a, uint64_t off, uint64_t size)
+// The lock is held.
+static void give_now(struct dock_arena *a, uint64_t off, uint64_t size)
 {
-    pthread_mutex_lock(&a->lock);
     erase(a, off, size, dock_extent_give(&a->free, &a->spare, off, size, a->view.shift));
     dock_extent_unstock(&a->spare);
     a->used -= size;
+}
+
+// The lock is held. The node is one beside those that giving back needs.
+static void give_later(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    if (dock_extent_stock(&a->held))
+        dock_error("%llu bytes of the arena are not used again", (unsigned long long)size);
+    else
+        *a->held = (struct dock_extent){off, size, a->held->next};
+}
+
+static void give(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    pthread_mutex_lock(&a->lock);
+    if (a->holding)
+        give_later(a, off, size);
+    else
+        give_now(a, off, size);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void dock_arena_hold(struct dock_arena *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->holding = true;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void dock_arena_release(struct dock_arena *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->holding = false;
+    while (a->held) {
+        give_now(a, a->held->off, a->held->size);
+        dock_extent_unstock(&a->held);
+    }
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -223,7 +259,8 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     uint64_t off = 0;
     int fd = -1, ret = 0;
 
-    a->free = a->spare = NULL;
+    a->free = a->spare = a->held = NULL;
+    a->holding = false;
     a->size = a->used = 0;
     ret = make_file(&fd);
     if (ret)
@@ -253,6 +290,7 @@ void dock_arena_destroy(struct dock_arena *a)
 {
     dock_extent_free_list(&a->free);
     dock_extent_free_list(&a->spare);
+    dock_extent_free_list(&a->held);
     pthread_mutex_destroy(&a->lock);
     dock_view_close(&a->view);
 }

@@ -56,7 +56,9 @@ struct dock_arena {
     pthread_mutex_t lock;      // of what follows
     struct dock_extent *free;  // sorted by offset, neighbours merged
     struct dock_extent *spare; // list nodes in hand, so that giving back never needs memory
-    uint64_t size;             // of the file: a multiple of the window size
+    struct dock_extent *held;  // given back while somebody may still write there
+    bool holding;
+    uint64_t size; // of the file: a multiple of the window size
     uint64_t used;
 };
 
@@ -78,6 +80,12 @@ void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size);
 int dock_arena_window(struct dock_arena *a, uint64_t *off);
 // The whole pages of [off, off + size), which are inside one window, return to the system.
 void dock_arena_punch(struct dock_arena *a, uint64_t off, uint64_t size);
+
+// Quarantine: somebody who was given up while stopped may still write where he had found memory. From hold on
+// what is given back is neither reused nor returned to the system (it counts as used); release gives it back.
+// Where the list of it finds no memory, such a piece is never used again.
+void dock_arena_hold(struct dock_arena *a);
+void dock_arena_release(struct dock_arena *a);
 
 // Pointer into our own arena, and back: the offset of a pointer into a window that is mapped, -EFAULT if
 // [p, p+len) is not inside one window of this arena.

@@ -23,7 +23,8 @@ struct dock_idrec {
     dock_a32 pid;
     dock_a64 start_time, pid_namespace;
     dock_a64 freed; // the table's count of frees when this block was freed: the largest is reused last
-    uint8_t reserved[24];
+    dock_a32 beats; // of an owner that waits
+    uint8_t reserved[20];
 };
 
 struct dock_idhead {

@@ -252,3 +252,20 @@ bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who)
 {
     return !is_current(t, who) || dock_acquire32(&t->rec[dock_who_slot(who)].evicted) == who;
 }
+
+bool dock_idtable_gone(const struct dock_idtable *t, dock_who who)
+{
+    enum dock_life life = slot_life(t, dock_who_slot(who));
+
+    return !is_current(t, who) || life == DOCK_LIFE_DEAD;
+}
+
+void dock_idtable_beat(struct dock_idtable *t, dock_who who)
+{
+    atomic_fetch_add_explicit(&t->rec[dock_who_slot(who)].beats, 1, memory_order_relaxed);
+}
+
+uint32_t dock_idtable_beats(const struct dock_idtable *t, dock_who who)
+{
+    return dock_peek32(&t->rec[dock_who_slot(who)].beats);
+}

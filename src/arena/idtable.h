@@ -66,5 +66,13 @@ enum dock_life dock_idtable_life(const struct dock_idtable *t, dock_who who);
 // continues, finds dock_idtable_evicted true and turns fatal.
 void dock_idtable_evict(struct dock_idtable *t, dock_who who);
 bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who);
+// Is nothing left of `who`, evicted or not: it has left the table, or its process has ended? Until then an
+// evicted one may continue in the middle of what it was doing. Costs system calls.
+bool dock_idtable_gone(const struct dock_idtable *t, dock_who who);
+
+// A device that waits for another shows that it is not stopped: beat while it waits; who watches it reads the
+// beats and leaves it the time. One count for all its threads, as all of them are stopped or none.
+void dock_idtable_beat(struct dock_idtable *t, dock_who who);
+uint32_t dock_idtable_beats(const struct dock_idtable *t, dock_who who);
 
 #endif

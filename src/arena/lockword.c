@@ -18,6 +18,7 @@ struct watch {
     uint64_t word;       // as last seen
     uint64_t looked;     // when this word was first seen, then when its holder's life was last asked for
     uint64_t due;        // when it is asked for next
+    uint32_t beats;      // of the holder, as last looked at
     uint64_t unmoved_ns; // how long we have watched the word stand still
 };
 
@@ -31,7 +32,12 @@ static enum verdict judge(struct watch *watch, const struct dock_waiter *w, uint
 {
     dock_who holder = dock_word_holder(watch->word);
 
+    uint32_t beats = dock_idtable_beats(w->ids, holder);
+
     watch->unmoved_ns += watched(watch->looked, now);
+    if (watch->beats != beats) // it waits itself, for somebody else: it is not stopped
+        watch->unmoved_ns = 0;
+    watch->beats = beats;
     watch->looked = now;
     watch->due = now + LOOK_NS;
     if (holder == w->me)
@@ -47,16 +53,18 @@ static enum verdict judge(struct watch *watch, const struct dock_waiter *w, uint
     return TAKE_OVER;
 }
 
-static void pause_for(uint64_t waited)
+static void pause_for(const struct dock_waiter *w, uint64_t waited)
 {
     struct timespec nap = {.tv_nsec = NAP_NS};
 
-    if (waited < SPIN_NS)
+    if (waited < SPIN_NS) {
         dock_relax();
-    else if (waited < LOOK_NS)
+    } else if (waited < LOOK_NS) {
         sched_yield();
-    else
+    } else {
+        dock_idtable_beat(w->ids, w->me);
         nanosleep(&nap, NULL);
+    }
 }
 
 uint32_t dock_word_wait(dock_a64 *word, const struct dock_waiter *w, bool *inherited)
@@ -78,6 +86,6 @@ uint32_t dock_word_wait(dock_a64 *word, const struct dock_waiter *w, bool *inher
             *inherited = !is_free;
             return dock_word_value(seen);
         }
-        pause_for(now - start);
+        pause_for(w, now - start);
     }
 }

@@ -71,10 +71,13 @@ static inline void dock_port_moment(struct dock_port *port, enum dock_moment at,
 // while the initiator works in the target's memory. Who takes something away (a segment, a queue) makes it
 // invalid, runs the heavy fence and waits until every odd hazard has moved: an epoch, not a lock.
 struct dock_hazard {
-    dock_a64 owner; // {queue id, who}; 0 = free. Claimed by CAS at connect
+    dock_a64 owner; // {who, flags, queue id}; 0 = free. Claimed by CAS at connect
     dock_a64 busy;  // light fence after it becomes odd (pairs with dock_fence_heavy in dock_quiesce)
     uint8_t rest[48];
 };
+
+#define DOCK_HAZARD_USED (1ull << 31)
+#define DOCK_HAZARD_EVICTED (1ull << 30) // its owner was given up and may still write here: nobody else's yet
 
 static_assert(sizeof(struct dock_hazard) == 64, "a hazard is one cache line, no two writers share it");
 

@@ -349,6 +349,8 @@ void dock_repair_strangers(struct dock_dev *dev);
 // the caller holds.
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except); // dev->lock is not held
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except);
+// Has everybody who was given up in the middle of his work left it? Then what was given back is free.
+void dock_quarantine_check(struct dock_dev *dev);
 
 // ---- mark.c: URMA's records of an arrival in ERR or SUSPENDED. The token is held.
 void dock_mark_owe(struct dock_qp *qp, uint32_t status);

@@ -8,39 +8,61 @@
 #include "device/internal.h"
 
 #define GAP_NS 100000000ull // between two looks; a longer one was spent stopped
+#define LIFE_NS 1000000u    // a peer is waited for so long before its life is asked for
 
-// A peer that was stopped in the middle of its work is endured for a while, then declared dead.
-static bool given_up(struct dock_dev *dev, const struct dock_hazard *h, uint64_t watched)
+// What we know of a peer that we wait for.
+struct watch {
+    dock_who who;
+    uint32_t beats;
+    uint64_t last_ns, unmoved_ns; // how long we have watched it stand still
+};
+
+// Time that we watched, not time that passed: who was stopped beside the peer must not blame it. Nor is one
+// to blame that waits in our memory for a third one: it shows that, and will give the third one up.
+static void look(struct dock_dev *dev, struct watch *w, const struct dock_hazard *h)
 {
-    dock_who who = (dock_who)(dock_peek64(&h->owner) >> 32);
+    uint64_t now = dock_now_ns(), gap = w->last_ns ? now - w->last_ns : 0;
+    uint32_t beats;
 
-    if (who == 0)
+    w->who = (dock_who)(dock_peek64(&h->owner) >> 32);
+    beats = dock_idtable_beats(&dev->ids_table, w->who);
+    w->unmoved_ns = beats == w->beats ? w->unmoved_ns + (gap < GAP_NS ? gap : GAP_NS) : 0;
+    w->beats = beats;
+    w->last_ns = now;
+}
+
+// A peer that was stopped in the middle of its work is endured for a while, then declared dead. If it ever
+// continues it first finishes what it was doing: no memory that is given back now is used before it has.
+static bool given_up(struct dock_dev *dev, const struct watch *w)
+{
+    if (w->who == 0)
         return true;
-    if (who == dev->waiter.me || watched < 1000000)
+    if (w->who == dev->waiter.me || w->unmoved_ns < LIFE_NS)
         return false;
-    if (dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD)
-        return true;
-    if (watched < dev->waiter.stopped_limit_ns)
-        return false;
-    dock_warn("device %#x has been stopped in the middle of a request for too long: declared dead", who);
-    dock_idtable_evict(&dev->ids_table, who);
+    if (dock_idtable_life(&dev->ids_table, w->who) != DOCK_LIFE_DEAD) {
+        if (w->unmoved_ns < dev->waiter.stopped_limit_ns)
+            return false;
+        dock_warn("device %#x has been stopped in the middle of a request for too long: declared dead",
+                  w->who);
+        dock_idtable_evict(&dev->ids_table, w->who);
+    }
+    if (!dock_idtable_gone(&dev->ids_table, w->who))
+        dock_arena_hold(&dev->arena);
     return true;
 }
 
 static void await_peer(struct dock_dev *dev, const struct dock_hazard *h)
 {
-    uint64_t seen = dock_acquire64(&h->busy), watched = 0, last = 0; // pairs with dock_direct_leave
+    uint64_t seen = dock_acquire64(&h->busy); // pairs with dock_direct_leave
+    struct watch w = {.who = 0};
 
     for (unsigned spins = 0; seen & 1 && dock_acquire64(&h->busy) == seen; spins++) {
         if (spins < 1000) {
             dock_relax();
             continue;
         }
-        // Time that we watched, not time that passed: who was stopped beside the peer must not blame it.
-        uint64_t now = dock_now_ns(), gap = last ? now - last : 0;
-        watched += gap < GAP_NS ? gap : GAP_NS;
-        last = now;
-        if (given_up(dev, h, watched))
+        look(dev, &w, h);
+        if (given_up(dev, &w))
             return;
         sched_yield();
     }
@@ -72,6 +94,23 @@ void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
             await_own(&qp->sq.busy);
     for (const struct dock_worker *w = dev->workers; w; w = w->next)
         await_own(&w->busy);
+}
+
+void dock_quarantine_check(struct dock_dev *dev)
+{
+    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+    bool anybody = false;
+
+    pthread_mutex_lock(&dev->lock); // no quiesce gives anybody up meanwhile
+    for (uint32_t i = 0; dev->arena.holding && i < high && i < DOCK_HAZARDS && !anybody; i++) {
+        dock_who who = (dock_who)(dock_peek64(&dev->hazards[i].owner) >> 32);
+        anybody = dock_acquire64(&dev->hazards[i].busy) & 1 && who && who != dev->waiter.me &&
+                  dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD &&
+                  !dock_idtable_gone(&dev->ids_table, who); // the acquire pairs with dock_direct_leave
+    }
+    if (dev->arena.holding && !anybody)
+        dock_arena_release(&dev->arena);
+    pthread_mutex_unlock(&dev->lock);
 }
 
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except)

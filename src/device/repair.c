@@ -3,14 +3,22 @@
 // taken over by whoever needs them; its claims become flushed receives; its hazards are nobody's.
 #include "device/internal.h"
 
+// One that was given up while stopped keeps its hazards until it is gone: when it continues it writes there,
+// and another's would seem to be at rest.
 static void free_hazards(struct dock_dev *dev, dock_who dead)
 {
     struct dock_hazard *h = dev->hazards;
     uint32_t high = dock_acquire32(&dev->port->hazard_high);
+    bool gone = dock_idtable_gone(&dev->ids_table, dead);
 
     for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
-        if ((dock_who)(dock_peek64(&h[i].owner) >> 32) != dead)
+        uint64_t owner = dock_peek64(&h[i].owner);
+        if ((dock_who)(owner >> 32) != dead)
             continue;
+        if (!gone) {
+            dock_claim64(&h[i].owner, &owner, owner | DOCK_HAZARD_EVICTED); // not if it has just left
+            continue;
+        }
         dock_set64(&h[i].busy, (dock_peek64(&h[i].busy) + 1) & ~1ull);
         dock_publish64(&h[i].owner, 0); // pairs with the claim of the next user
     }
@@ -48,11 +56,14 @@ void dock_repair_strangers(struct dock_dev *dev)
     dock_who last = 0;
 
     for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
-        dock_who who = (dock_who)(dock_peek64(&dev->hazards[i].owner) >> 32);
+        uint64_t owner = dock_peek64(&dev->hazards[i].owner);
+        dock_who who = (dock_who)(owner >> 32);
         if (who == 0 || who == last || who == dev->waiter.me || dock_peers_know(dev, who))
             continue;
         last = who;
-        if (dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD)
+        // Once when it is given up, and once more when it is gone.
+        if (owner & DOCK_HAZARD_EVICTED ? dock_idtable_gone(&dev->ids_table, who)
+                                        : dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD)
             dock_repair(dev, who);
     }
 }

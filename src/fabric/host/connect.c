@@ -14,7 +14,7 @@ static struct dock_qrec *find_queue(struct dock_peer *peer, uint32_t id)
 
 static uint64_t hazard_owner(dock_who me, uint32_t queue)
 {
-    return (uint64_t)me << 32 | queue | 1u << 31;
+    return (uint64_t)me << 32 | queue | DOCK_HAZARD_USED;
 }
 
 static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uint32_t queue)

@@ -344,6 +344,30 @@ static void threads_get_disjoint_memory(void **state)
     assert_int_equal(arena.used, used);
 }
 
+static void held_memory_is_not_used_again_until_it_is_released(void **state)
+{
+    uint64_t used = arena.used, before = alloc(page, page), held = alloc(page, page), all = arena.used;
+    char *p = dock_arena_at(&arena, held);
+
+    (void)state;
+    memset(p, 7, page);
+    dock_arena_hold(&arena);
+    dock_arena_free(&arena, held, page);
+    dock_arena_free(&arena, before, page);
+    assert_int_equal(arena.used, all);
+    assert_true(all_are(p, 7, page)); // whoever still writes there changes nobody's memory
+    for (int i = 0; i < 64; i++) {
+        uint64_t off = alloc(page, page);
+        assert_true(off != held && off != before);
+        dock_arena_free(&arena, off, page);
+    }
+    dock_arena_release(&arena);
+    assert_int_equal(arena.used, used);
+    assert_int_equal(alloc(page, page), before);
+    assert_int_equal(alloc(page, page), held);
+    assert_true(all_are(p, 0, page));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_address_space_limit_chooses_small_windows, setup, teardown),
         cmocka_unit_test_setup_teardown(valgrind_chooses_small_windows, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_get_disjoint_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(held_memory_is_not_used_again_until_it_is_released, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
