@@ -282,7 +282,9 @@ static int adopt_range(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, u
 static int adopt_wishes(struct survey *s)
 {
     struct dock_adopt *a = s->a;
-    enum dock_adopt_why why = dock_fit_arena(a) ? DOCK_WHY_NONE : DOCK_WHY_HOST;
+    // While somebody may still write to pages that were given back, no program memory moves there.
+    bool fit = dock_fit_arena(a) && !dock_peek32(&a->arena->holding);
+    enum dock_adopt_why why = fit ? DOCK_WHY_NONE : DOCK_WHY_HOST;
     uint64_t lo = s->wish[0].lo, hi = s->wish[s->wishes - 1].hi;
     int err = 0;
 

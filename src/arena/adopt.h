@@ -29,7 +29,7 @@ enum dock_adopt_why {
     DOCK_WHY_PINNED,  // io_uring, AIO or userfaultfd is open: the kernel may hold the old pages
     DOCK_WHY_THREADS, // the other threads could not be stopped
     DOCK_WHY_LIMIT,   // mappings or windows used up
-    DOCK_WHY_HOST,    // a sanitizer, valgrind, or descriptors that are gone
+    DOCK_WHY_HOST,    // a sanitizer, valgrind, descriptors that are gone, or the arena is held
     DOCK_WHY_CHANGED, // the program changed the mapping meanwhile
     DOCK_WHYS
 };

@@ -165,7 +165,7 @@ static void give_later(struct dock_arena *a, uint64_t off, uint64_t size)
 static void give(struct dock_arena *a, uint64_t off, uint64_t size)
 {
     pthread_mutex_lock(&a->lock);
-    if (a->holding)
+    if (dock_peek32(&a->holding))
         give_later(a, off, size);
     else
         give_now(a, off, size);
@@ -175,14 +175,14 @@ static void give(struct dock_arena *a, uint64_t off, uint64_t size)
 void dock_arena_hold(struct dock_arena *a)
 {
     pthread_mutex_lock(&a->lock);
-    a->holding = true;
+    dock_set32(&a->holding, 1);
     pthread_mutex_unlock(&a->lock);
 }
 
 void dock_arena_release(struct dock_arena *a)
 {
     pthread_mutex_lock(&a->lock);
-    a->holding = false;
+    dock_set32(&a->holding, 0);
     while (a->held) {
         give_now(a, a->held->off, a->held->size);
         dock_extent_unstock(&a->held);
@@ -260,7 +260,7 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     int fd = -1, ret = 0;
 
     a->free = a->spare = a->held = NULL;
-    a->holding = false;
+    dock_set32(&a->holding, 0);
     a->size = a->used = 0;
     ret = make_file(&fd);
     if (ret)

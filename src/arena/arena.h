@@ -57,8 +57,8 @@ struct dock_arena {
     struct dock_extent *free;  // sorted by offset, neighbours merged
     struct dock_extent *spare; // list nodes in hand, so that giving back never needs memory
     struct dock_extent *held;  // given back while somebody may still write there
-    bool holding;
-    uint64_t size; // of the file: a multiple of the window size
+    dock_a32 holding;          // changed under the lock
+    uint64_t size;             // of the file: a multiple of the window size
     uint64_t used;
 };
 

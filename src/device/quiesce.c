@@ -102,13 +102,13 @@ void dock_quarantine_check(struct dock_dev *dev)
     bool anybody = false;
 
     pthread_mutex_lock(&dev->lock); // no quiesce gives anybody up meanwhile
-    for (uint32_t i = 0; dev->arena.holding && i < high && i < DOCK_HAZARDS && !anybody; i++) {
+    for (uint32_t i = 0; dock_peek32(&dev->arena.holding) && i < high && i < DOCK_HAZARDS && !anybody; i++) {
         dock_who who = (dock_who)(dock_peek64(&dev->hazards[i].owner) >> 32);
         anybody = dock_acquire64(&dev->hazards[i].busy) & 1 && who && who != dev->waiter.me &&
                   dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD &&
                   !dock_idtable_gone(&dev->ids_table, who); // the acquire pairs with dock_direct_leave
     }
-    if (dev->arena.holding && !anybody)
+    if (dock_peek32(&dev->arena.holding) && !anybody)
         dock_arena_release(&dev->arena);
     pthread_mutex_unlock(&dev->lock);
 }

@@ -233,9 +233,9 @@ static void memory_given_back_is_not_used_before_the_sender_has_left(void **stat
             assert_int_equal(page[i][at], 0);
         dock_mem_free(dev, page[i], 4096);
     }
-    for (unsigned i = 0; dev->arena.holding && i < 5000; i++)
+    for (unsigned i = 0; dock_peek32(&dev->arena.holding) && i < 5000; i++)
         test_nap_us(1000); // the engine looks every now and then
-    assert_false(dev->arena.holding);
+    assert_false(dock_peek32(&dev->arena.holding));
     assert_null(dev->arena.held);
     assert_int_equal(dock_dev_close(dev), 0);
 }
