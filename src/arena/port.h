@@ -184,6 +184,8 @@ enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES }
 #define DOCK_ATTN_LIMIT 16u  // a shared receive queue fell below its limit
 #define DOCK_ATTN_FLUSH 32u  // set by the owner: the queue failed, its receives are to be flushed
 
+#define DOCK_PEER_ANY (1u << 31) // an open target: one-sided requests of any queue are answered
+
 // A queue as its peers see it. Type-stable: a record's memory is a queue record for ever, so an initiator may
 // read `state` through a cached pointer at any time and must then, under its hazard, compare `serial`.
 struct dock_qrec {
@@ -192,7 +194,7 @@ struct dock_qrec {
     dock_a32 serial;       // bumped at every create and destroy
     uint32_t kind_service; // kind << 8 | service
     uint32_t id;
-    dock_a32 peer_id; // the queue that may send to this one (RC, UC)
+    dock_a32 peer_id; // the queue that may send to this one (RC, UC), or DOCK_PEER_ANY
     dock_a32 peer_who;
     uint32_t pd;
     dock_a32 access; // DOCK_ACCESS_REMOTE_* that the queue allows

@@ -348,6 +348,23 @@ int dock_mem_alloc(struct dock_dev *dev, size_t size, void **out)
     return 0;
 }
 
+int dock_mem_reserve(struct dock_dev *dev, size_t size, void **out)
+{
+    uint64_t off;
+    int err = dock_arena_reserve(&dev->arena, (size + 4095) & ~4095ul, 4096, &off);
+
+    if (err)
+        return err;
+    atomic_fetch_add_explicit(&dev->port->arena_bytes, (size + 4095) & ~4095ul, memory_order_relaxed);
+    *out = dock_arena_at(&dev->arena, off);
+    return 0;
+}
+
+int dock_mem_offset(struct dock_dev *dev, const void *p, size_t size, uint64_t *off)
+{
+    return dock_arena_offset(&dev->arena, p, size, off);
+}
+
 void dock_mem_free(struct dock_dev *dev, void *p, size_t size)
 {
     uint64_t off;

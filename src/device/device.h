@@ -58,9 +58,13 @@ int dock_dev_put(struct dock_dev *dev);
 const struct dock_limits *dock_dev_limits(const struct dock_dev *dev);
 dock_who dock_dev_who(const struct dock_dev *dev);
 
-// Memory inside the arena: peers reach it by loads and stores. Page-aligned, zeroed.
+// Memory inside the arena: peers reach it by loads and stores. Page-aligned, zeroed. -EFBIG: more than a
+// window of the arena. Reserved memory gets its pages as they are touched, allocated memory has them.
 int dock_mem_alloc(struct dock_dev *dev, size_t size, void **out);
+int dock_mem_reserve(struct dock_dev *dev, size_t size, void **out);
 void dock_mem_free(struct dock_dev *dev, void *p, size_t size);
+// Where memory of the arena lies in it: what a peer's view of the arena is asked for. -EFAULT: not there.
+int dock_mem_offset(struct dock_dev *dev, const void *p, size_t size, uint64_t *off);
 
 // ---- protection domains: a number, never 0
 
@@ -74,6 +78,7 @@ struct dock_mr {
     uint32_t lkey, rkey; // never equal; tid << 8 | variant
     uint32_t tid, pd, access;
     uint32_t kind;               // enum dock_seg_kind
+    bool implicit;               // the whole address space, touched directly
     uint64_t va, len, addr, off; // off: as in its dock_segrec
     struct dock_hold hold;       // of its memory
     uint64_t table, table_bytes; // of its pieces, in the arena; 0: none
@@ -94,6 +99,9 @@ int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64
                         uint32_t access, uint32_t tid, struct dock_mr **out);
 int dock_tid_reserve(struct dock_dev *dev, uint32_t *tid); // -ENOMEM
 int dock_tid_release(struct dock_dev *dev, uint32_t tid);  // -EBUSY while a segment uses it
+// A local key for the process's whole address space: the device touches it by loads and stores, so a wrong
+// address ends the program as it would in memcpy. Nothing remote: its rkey is refused.
+int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out);
 // No byte moves through it after the return. -EBUSY while windows are bound to it.
 int dock_mr_deregister(struct dock_mr *mr);
 // URMA's token: from now on remote requests open the segment with this value instead of rkey's; `checked`
@@ -178,6 +186,8 @@ struct dock_qp_attr {
     enum dock_role role;
     bool unordered;  // URMA: SUSPENDED may be left to RTS, as no order is lost by that
     uint64_t cookie; // in every CQE of the queue, dwords 5 and 6: for who reads them raw
+    bool open;       // RC: answers the one-sided requests of any queue, and a wrong one fails only its sender
+    bool short_atomics; // an atomic whose SGE has 4 bytes works on 4 bytes (else a length error)
     void *user;
 };
 

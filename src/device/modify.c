@@ -69,7 +69,7 @@ static void connect_to_peer(struct dock_qp *qp)
     qp->conn.fabric->disconnect(&qp->conn);
     dock_conn_init(&qp->conn, qp, qp->dest_qp, who);
     qp->sq.x.target = qp->dest_qp;
-    dock_set32(&qp->rec->peer_id, qp->dest_qp);
+    dock_set32(&qp->rec->peer_id, qp->attr.open ? DOCK_PEER_ANY : qp->dest_qp);
     dock_set32(&qp->rec->peer_who, who);
     if (who && dock_peers_wait(dev, who, REACH_MS) == 0)
         qp->conn.fabric->connect(&qp->conn);

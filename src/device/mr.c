@@ -105,7 +105,13 @@ void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
     l->va = mr->va;
     l->len = mr->len;
     l->addr = mr->addr;
-    find_longest(dev, mr, l);
+    if (mr->implicit) {
+        l->at = (char *)(uintptr_t)mr->addr;
+        l->mapped = mr->va;
+        l->room = mr->len;
+    } else {
+        find_longest(dev, mr, l);
+    }
     dock_publish32(&l->key, mr->lkey); // pairs with the acquire in local.c
 }
 
@@ -294,23 +300,35 @@ static void adopt_changed(void *user, struct dock_hold *h)
 const struct dock_adopt_ops dock_mr_adopt_ops = {
     .pause = adopt_pause, .resume = adopt_resume, .changed = adopt_changed};
 
-int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
-                     uint32_t access, struct dock_mr **out)
+// Find its memory, give it a number, publish its keys.
+static int place(struct dock_dev *dev, struct dock_mr *mr)
 {
-    return dock_mr_register_as(dev, pd, addr, len, va, access, 0, out);
-}
-
-int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
-                        uint32_t access, uint32_t tid, struct dock_mr **out)
-{
-    struct dock_mr *mr;
+    bool adopt = adopts(dev) && !mr->implicit;
     int err;
 
-    if (addr + len < addr || va + len < va || len > dev->limits.max_mr_size)
-        return dock_refuse(len > dev->limits.max_mr_size ? -ENOMEM : -EFAULT,
-                           "a region of %#llx bytes at %#llx", (unsigned long long)len,
-                           (unsigned long long)addr);
-    err = dock_pd_use(dev, pd);
+    if (adopt)
+        dock_adopt_lock();
+    err = mr->implicit ? 0 : locate(dev, mr);
+    if (!err) {
+        err = dock_tid_take(dev, mr);
+        if (err)
+            leave_memory(dev, mr);
+    }
+    if (!err) {
+        dock_lkey_publish(dev, mr);
+        if (!mr->implicit)
+            dock_segrec_publish(dev, mr, 0);
+    }
+    if (adopt)
+        dock_adopt_unlock();
+    return err;
+}
+
+static int make(struct dock_dev *dev, const struct dock_mr *like, struct dock_mr **out)
+{
+    struct dock_mr *mr;
+    int err = dock_pd_use(dev, like->pd);
+
     if (err)
         return err;
     err = dock_count_up(dev, &dev->n_mr, dev->limits.max_mr, "memory regions");
@@ -320,40 +338,19 @@ int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64
     err = mr ? 0 : dock_no_memory("a memory region");
     if (err)
         goto no_mr;
-    *mr = (struct dock_mr){.dev = dev,
-                           .pd = pd,
-                           .access = access,
-                           .kind = DOCK_SEG_MR,
-                           .va = va,
-                           .len = len,
-                           .addr = addr,
-                           .tid = tid,
-                           .tid_kept = tid != 0};
-    if (adopts(dev))
-        dock_adopt_lock();
-    err = locate(dev, mr);
-    if (!err) {
-        err = dock_tid_take(dev, mr);
-        if (err)
-            leave_memory(dev, mr);
-    }
-    if (!err) {
-        dock_lkey_publish(dev, mr);
-        dock_segrec_publish(dev, mr, 0);
-    }
-    if (adopts(dev))
-        dock_adopt_unlock();
+    *mr = *like;
+    err = place(dev, mr);
     if (err)
-        goto no_tid;
-    dock_port_moment(dev->port, DOCK_AT_REGISTER, mr->tid, len);
+        goto no_place;
+    dock_port_moment(dev->port, DOCK_AT_REGISTER, mr->tid, mr->len);
     *out = mr;
     return 0;
-no_tid:
+no_place:
     free(mr);
 no_mr:
     dock_count_down(dev, &dev->n_mr);
 no_count:
-    dock_pd_drop(dev, pd);
+    dock_pd_drop(dev, like->pd);
     return err;
 }
 
@@ -366,6 +363,48 @@ void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token)
     mr->access = (mr->access & ~DOCK_ACCESS_NO_TOKEN) | (checked ? 0 : DOCK_ACCESS_NO_TOKEN);
     dock_segrec_publish(dev, mr, 0);
     pthread_mutex_unlock(&dev->lock);
+}
+
+int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
+                        uint32_t access, uint32_t tid, struct dock_mr **out)
+{
+    struct dock_mr like = {.dev = dev,
+                           .pd = pd,
+                           .access = access,
+                           .kind = DOCK_SEG_MR,
+                           .va = va,
+                           .len = len,
+                           .addr = addr,
+                           .tid = tid,
+                           .tid_kept = tid != 0};
+
+    if (addr + len < addr || va + len < va || len > dev->limits.max_mr_size)
+        return dock_refuse(len > dev->limits.max_mr_size ? -ENOMEM : -EFAULT,
+                           "a region of %#llx bytes at %#llx", (unsigned long long)len,
+                           (unsigned long long)addr);
+    return make(dev, &like, out);
+}
+
+int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
+                     uint32_t access, struct dock_mr **out)
+{
+    return dock_mr_register_as(dev, pd, addr, len, va, access, 0, out);
+}
+
+#define IMPLICIT_FIRST 4096u // page 0 is nobody's
+
+int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
+{
+    struct dock_mr like = {.dev = dev,
+                           .pd = pd,
+                           .access = DOCK_ACCESS_LOCAL_WRITE,
+                           .kind = DOCK_SEG_MR,
+                           .va = IMPLICIT_FIRST,
+                           .addr = IMPLICIT_FIRST,
+                           .len = (1ull << 56) - IMPLICIT_FIRST,
+                           .implicit = true};
+
+    return make(dev, &like, out);
 }
 
 int dock_mr_deregister(struct dock_mr *mr)

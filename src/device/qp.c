@@ -78,6 +78,7 @@ static int make_send_ring(struct dock_qp *qp)
     sq->post.ring = dock_arena_at(&dev->arena, qp->ring_off);
     sq->post.doorbell = &qp->rec->doorbell; // a raw queue has a page of its own
     sq->post.state = &qp->rec->state;
+    sq->post.executed = &qp->rec->executed;
     sq->post.pi = sq->post.posted = start;
     sq->post.mask = blocks - 1;
     sq->post.depth = depth;
@@ -114,6 +115,7 @@ static void init_sq(struct dock_qp *qp)
     sq->x.service = (uint8_t)qp->attr.service;
     sq->x.keyed = !qp->attr.raw;
     sq->x.tokens = dock_qp_urma(&qp->attr);
+    sq->x.short_atomics = qp->attr.short_atomics;
     sq->x.pd = qp->attr.pd;
     dock_set32(sq->post.doorbell, sq->post.pi);
     qp->raw_seen = sq->post.pi;

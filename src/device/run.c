@@ -81,7 +81,9 @@ static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
     uint32_t done = sq->seq - before;
 
     if (done) {
-        dock_count64(&sq->rec->executed, done);
+        dock_publish64(&sq->rec->executed,
+                       dock_peek64(&sq->rec->executed) +
+                           done); // pairs with who waits in dock_sq_post.executed
         dock_count64(&sq->rec->by_poster + by, done);
         dock_set64(&sq->rec->bytes_out, sq->bytes);
     }

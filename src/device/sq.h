@@ -61,6 +61,7 @@ struct dock_sq_post {
     uint8_t urma, names;      // of the service: tokens apart from keys; no connection
     uint8_t simple, token_at; // for the common WQE: it may be one, and where dock_wr has its token
     const dock_a32 *state;    // of the queue, enum dock_state
+    const dock_a64 *executed; // WRs since the queue was made, their sources read; acquire pairs with run.c
     // line 1: written by the poller (under the CQ's lock), read by the poster
     _Alignas(64) dock_a64 freed; // {WRs:32, blocks:32}, free-running: what polled completions have covered
 };

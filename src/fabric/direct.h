@@ -15,6 +15,15 @@ static inline void dock_direct_leave(struct dock_conn *c)
     dock_publish64(&c->hazard->busy, ++c->hazard_value); // even again; pairs with dock_quiesce
 }
 
+// Does the target answer this queue?
+static inline bool dock_direct_answers(const struct dock_conn *c)
+{
+    uint32_t peer = dock_peek32(&c->queue->peer_id);
+
+    return (peer == c->source_qp && dock_peek32(&c->queue->peer_who) == c->waiter->me) ||
+           peer == DOCK_PEER_ANY;
+}
+
 // Enter the target's memory. false: the long way must find out why (a queue in RTR or never checked, nobody
 // there, no right to write); nothing is held then.
 static inline bool dock_direct_enter(struct dock_conn *c)
@@ -24,11 +33,11 @@ static inline bool dock_direct_enter(struct dock_conn *c)
     dock_set64(&c->hazard->busy, ++c->hazard_value);
     dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
     // the state pairs with the publish in dock_qp_modify
-    if (__builtin_expect(
-            dock_acquire32(&q->state) == DOCK_RTS && c->views && dock_peek32(&q->serial) == c->serial &&
-                dock_peek32(&q->peer_id) == c->source_qp && dock_peek32(&q->peer_who) == c->waiter->me &&
-                dock_peek32(&q->access) & DOCK_ACCESS_REMOTE_WRITE && !dock_peek32(&c->peer->dead),
-            1))
+    if (__builtin_expect(dock_acquire32(&q->state) == DOCK_RTS && c->views &&
+                             dock_peek32(&q->serial) == c->serial && dock_direct_answers(c) &&
+                             dock_peek32(&q->access) & DOCK_ACCESS_REMOTE_WRITE &&
+                             !dock_peek32(&c->peer->dead),
+                         1))
         return true;
     dock_direct_leave(c);
     return false;

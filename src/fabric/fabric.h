@@ -100,6 +100,7 @@ struct dock_xfer {
     uint8_t op, nsge, service;
     bool tokens; // keys are named by tid and token value apart
     bool keyed;  // SGEs carry local keys; else local addresses are looked up by range
+    bool short_atomics;
     uint32_t flags;
     uint32_t len;          // bytes in all
     uint32_t pd;           // of the local keys

@@ -64,6 +64,8 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
                               .on_error = o->on_error,
                               .unordered = o->unordered,
                               .tell_eid = o->service >= DOCK_RM,
+                              .open = o->open,
+                              .short_atomics = o->short_atomics,
                               .user = e};
     memcpy(qa.eid, test_eid, 16);
     must(dock_qp_create(dev, &qa, &e->qp), "dock_qp_create");

@@ -26,7 +26,7 @@ struct end_opts {
     uint32_t wr, sge, inline_max, cqe; // 0: 64, 4, 64, 256
     size_t mem;                        // 0: 1 MiB
     bool plain;                        // memory from mmap instead of the arena
-    bool signal_all, lock_free, raw;
+    bool signal_all, lock_free, raw, open, short_atomics;
     enum dock_on_error on_error;
     bool unordered;
     struct dock_rq *srq;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Atomics on 8 bytes of the target. On mapped memory a CPU atomic on the word itself; on plain memory a
-// read-modify-write under the target's atomic word, which every initiator takes.
+// Atomics on 8 bytes of the target, or 4 where the queue has short ones. On mapped memory a CPU atomic on the
+// word itself; on plain memory a read-modify-write under the target's atomic word, which every initiator
+// takes.
 #include <string.h>
 
 #include "arena/xcopy.h"
@@ -35,15 +36,28 @@ static uint64_t on_mapped(const struct dock_xfer *x, dock_a64 *word)
     return old;
 }
 
+// The result is cut to the width of the word, so that all arithmetic is of that width.
+static uint64_t on_mapped_short(const struct dock_xfer *x, dock_a32 *word)
+{
+    uint32_t old = dock_acquire32(word);
+
+    while (!dock_claim32(word, &old, (uint32_t)apply(x, old)))
+        ;
+    return old;
+}
+
 static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_t addr, uint64_t *old)
 {
     bool inherited; // a dead holder has written the word whole or not at all
     uint32_t turn = dock_word_lock(&c->peer->port->atomic_lock, c->waiter, &inherited);
-    int err = dock_xcopy_from(c->peer->pid, old, addr, 8);
+    int err;
+
+    *old = 0; // little endian: a short word is the low half
+    err = dock_xcopy_from(c->peer->pid, old, addr, x->len);
 
     if (!err) {
         uint64_t new = apply(x, *old);
-        err = dock_xcopy_to(c->peer->pid, &new, addr, 8);
+        err = dock_xcopy_to(c->peer->pid, &new, addr, x->len);
     }
     dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
     return err ? dock_host_fault(err) : DOCK_OK;
@@ -54,18 +68,19 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     const struct dock_rkey *k;
     uint32_t status;
 
-    if (!(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC) || x->raddr & 7)
+    if (!(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC) || x->raddr & (x->len - 1))
         return DOCK_ST_REM_INV_REQ;
-    status = dock_host_rkey(c, x->remote, x->token, x->raddr, 8, DOCK_ACCESS_REMOTE_ATOMIC, &k);
+    status = dock_host_rkey(c, x->remote, x->token, x->raddr, x->len, DOCK_ACCESS_REMOTE_ATOMIC, &k);
     if (status)
         return status;
     // The name is aligned; under another name than its address the word itself need not be.
     struct dock_place word = dock_host_place(c, k, x->raddr);
-    if ((word.at ? (uintptr_t)word.at : word.plain) & 7)
+    if ((word.at ? (uintptr_t)word.at : word.plain) & (x->len - 1))
         return DOCK_ST_REM_INV_REQ;
     if (!word.at)
         return on_plain(c, x, word.plain, old);
-    *old = on_mapped(x, (dock_a64 *)(void *)word.at);
+    *old = x->len == 4 ? on_mapped_short(x, (dock_a32 *)(void *)word.at)
+                       : on_mapped(x, (dock_a64 *)(void *)word.at);
     return DOCK_OK;
 }
 
@@ -76,17 +91,17 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
 
     // Where the old value goes is checked first: a request that fails locally must not have changed the
     // target.
-    x->status = x->nsge != 1 || x->len != 8
+    x->status = x->nsge != 1 || (x->len != 8 && !(x->len == 4 && x->short_atomics))
                     ? DOCK_ST_LOC_LEN
                     : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);
-    if (!x->status && (!span.at || span.room < 8) && !dock_xcopy_probe(span.plain, 8, true))
+    if (!x->status && (!span.at || span.room < x->len) && !dock_xcopy_probe(span.plain, x->len, true))
         x->status = DOCK_ST_LOC_PROT;
     if (!x->status)
         x->status = execute(c, x, &old);
     if (!x->status) {
         struct dock_place here = {.at = (char *)&old};
-        x->status = dock_host_move(c, x, here, 8, false);
-        x->bytes = 8;
+        x->status = dock_host_move(c, x, here, x->len, false);
+        x->bytes = x->len;
     }
     return DOCK_GO_DONE;
 }

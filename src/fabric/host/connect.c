@@ -113,7 +113,7 @@ static bool answers(struct dock_conn *c, bool begun)
         meet(c); // all that such a request knows is the number: it is for whoever has it now
     }
     if (c->service == DOCK_RC || c->service == DOCK_UC) {
-        if (dock_peek32(&q->peer_id) != c->source_qp || dock_peek32(&q->peer_who) != c->waiter->me)
+        if (!dock_direct_answers(c))
             return false;
         if (__builtin_expect(state == DOCK_RTR, 0) && !(dock_peek32(&q->attention) & DOCK_ATTN_COMM))
             dock_host_attention(c, DOCK_ATTN_COMM);

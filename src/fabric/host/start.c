@@ -22,7 +22,8 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 // A responder that finds a request wrong goes to its error state and tells its program.
 static void blame(struct dock_conn *c, struct dock_xfer *x)
 {
-    if (dock_service_names(c->service)) // the target serves others too: one's bad request is not its end
+    // The target serves others too: one's bad request is not its end.
+    if (dock_service_names(c->service) || dock_peek32(&c->queue->peer_id) == DOCK_PEER_ANY)
         return;
     if (c->service == DOCK_UC) {
         if (x->status == DOCK_ST_REM_ACCESS || x->status == DOCK_ST_REM_INV_REQ)
