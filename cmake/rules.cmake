@@ -18,19 +18,19 @@ function(dock_shared target libname soversion map)
     dock_exports(${target} ${map})
 endfunction()
 
-# A source may say in its first lines what it is linked with: `link: verbs`, `link: rdmacm`, `link: urma`, `link: core` or
-# `link: none`.
+# A source may say in its first lines what it is linked with: `link: verbs`, `link: rdmacm`, `link: urma`, `link: shmem`,
+# `link: core` or `link: none`.
 function(dock_link_kind source default result)
-    file(STRINGS ${source} lines REGEX "link: (verbs|rdmacm|urma|core|none)" LIMIT_INPUT 1000)
-    if(lines MATCHES "link: (verbs|rdmacm|urma|core|none)")
+    file(STRINGS ${source} lines REGEX "link: (verbs|rdmacm|urma|shmem|core|none)" LIMIT_INPUT 1000)
+    if(lines MATCHES "link: (verbs|rdmacm|urma|shmem|core|none)")
         set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
     else()
         set(${result} ${default} PARENT_SCOPE)
     endif()
 endfunction()
 
-# dock_link(TARGET KIND SOURCE): a program sees the device's inside (core) or faces (verbs, rdmacm, urma), never both,
-# since that would be two devices in one process.
+# dock_link(TARGET KIND SOURCE): a program sees the device's inside (core) or faces (verbs, rdmacm, urma, shmem), never
+# both, since that would be two devices in one process.
 function(dock_link target kind source)
     if(kind STREQUAL "core")
         target_link_libraries(${target} PRIVATE drydock_core)
@@ -40,6 +40,8 @@ function(dock_link target kind source)
         target_link_libraries(${target} PRIVATE face_rdmacm face_verbs drydock_so)
     elseif(kind STREQUAL "urma")
         target_link_libraries(${target} PRIVATE face_urma drydock_so)
+    elseif(kind STREQUAL "shmem")
+        target_link_libraries(${target} PRIVATE face_shmem)
     endif()
     target_link_libraries(${target} PRIVATE Threads::Threads m)
 endfunction()
@@ -56,7 +58,7 @@ function(dock_program source default group)
     dock_link_kind(${source} ${default} kind)
     string(REGEX REPLACE "[/.]" "-" target "${directory}/${name}")
     set(DOCK_TARGET "" PARENT_SCOPE)
-    if(kind MATCHES "^(verbs|rdmacm|urma)$" AND NOT TARGET face_${kind})
+    if(kind MATCHES "^(verbs|rdmacm|urma|shmem)$" AND NOT TARGET face_${kind})
         return()
     endif()
 

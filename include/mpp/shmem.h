@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// The name that programs of SGI's and Cray's time include.
+#include "../shmem.h"

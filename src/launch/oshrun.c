@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+// oshrun -np N PROGRAM [ARGUMENT...]: start N processes of a job in a runtime directory of their own, and see
+// it through: the exit status of the first that failed is the job's, a PE that goes before it has finished
+// takes the job with it, and nothing stays behind, no process, no file.
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/job.h"
+
+#define GRACE_NS 300000000ull // the others may say what they miss before they are asked to end
+#define TERM_NS 2000000000ull // and so long they may take to end
+#define USAGE 2
+
+static struct {
+    unsigned size;
+    char dir[64], file[80];
+    struct dock_job *job;
+    pid_t pid[DOCK_JOB_MAX]; // 0: ended
+    unsigned running;
+    int status;         // the job's
+    uint64_t ending_ns; // since when it is being ended, 0: it runs
+    bool asked;         // SIGTERM was sent
+} run;
+
+static volatile sig_atomic_t caught;
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void say(const char *fmt, ...)
+{
+    char line[300];
+    va_list args;
+    int n = snprintf(line, sizeof line, "oshrun: ");
+
+    va_start(args, fmt);
+    n += vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, args);
+    va_end(args);
+    n = n > (int)sizeof line - 2 ? (int)sizeof line - 2 : n;
+    line[n++] = '\n';
+    ssize_t ignored =
+        write(STDERR_FILENO, line, (size_t)n); // one write: lines of several processes do not mix
+    (void)ignored;
+}
+
+static void on_signal(int sig)
+{
+    caught = sig;
+}
+
+static int make_job(void)
+{
+    // Below /tmp whatever TMPDIR says: socket paths have 108 bytes.
+    snprintf(run.dir, sizeof run.dir, "/tmp/drydock-job-XXXXXX");
+    if (!mkdtemp(run.dir)) {
+        say("no directory for the job: %s", strerror(errno));
+        return -errno;
+    }
+    snprintf(run.file, sizeof run.file, "%s/job", run.dir);
+    return dock_job_open(run.file, run.size, &run.job);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+static void remove_job(void)
+{
+    nftw(run.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+// In the child.
+static void become(unsigned rank, char **argv, pid_t parent)
+{
+    char number[16];
+    sigset_t none;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // oshrun may be killed
+    if (getppid() != parent)
+        _exit(127);
+    setpgid(0, 0); // what a PE starts is found through its group
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (rank || isatty(STDIN_FILENO)) { // a background group may not read the terminal
+        int null = open("/dev/null", O_RDONLY);
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    snprintf(number, sizeof number, "%u", rank);
+    setenv(DOCK_JOB_RANK, number, 1);
+    snprintf(number, sizeof number, "%u", run.size);
+    setenv(DOCK_JOB_SIZE, number, 1);
+    setenv(DOCK_JOB_FILE, run.file, 1);
+    setenv("DRYDOCK_DIR", run.dir, 1);
+    execvp(argv[0], argv);
+    say("%s: %s", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static void signal_all(int sig)
+{
+    for (unsigned i = 0; i < run.size; i++)
+        if (run.pid[i])
+            kill(-run.pid[i], sig);
+}
+
+static int start_all(char **argv)
+{
+    pid_t me = getpid();
+
+    for (unsigned i = 0; i < run.size; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            become(i, argv, me);
+        if (pid < 0) {
+            say("PE %u cannot be started: %s", i, strerror(errno));
+            return -errno;
+        }
+        setpgid(pid, pid); // whoever is first
+        run.pid[i] = pid;
+        run.running++;
+    }
+    return 0;
+}
+
+static void end_job(int status)
+{
+    if (run.ending_ns)
+        return;
+    run.status = status;
+    run.ending_ns = dock_now_ns();
+    dock_publish32(&run.job->ending, 1); // pairs with osh_job_check of the PEs
+}
+
+// What the end of a PE means for the job.
+static void ended(unsigned rank, int how)
+{
+    struct dock_seat *seat = &run.job->seat[rank];
+    uint32_t state = dock_acquire32(&seat->state); // pairs with the PE's publish
+    int status = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+
+    kill(-run.pid[rank], SIGKILL); // what it started and left
+    run.pid[rank] = 0;
+    run.running--;
+    if (run.ending_ns) // it was told to, or says for itself why
+        return;
+    if (state == DOCK_SEAT_LEAVING) {
+        end_job((int)dock_peek32(&seat->status) & 0xff);
+        return;
+    }
+    if (state == DOCK_SEAT_FINISHED || (state == DOCK_SEAT_EMPTY && how == 0)) {
+        dock_publish32(&seat->state, DOCK_SEAT_FINISHED); // who waits for its card learns that none comes
+        if (status && !run.status)
+            run.status = status;
+        return;
+    }
+    dock_publish32(&seat->state, DOCK_SEAT_LOST); // before `ending`, which the PEs look at first
+    if (WIFSIGNALED(how))
+        say("PE %u of %u was killed by signal %d (%s): the job ends", rank, run.size, WTERMSIG(how),
+            strsignal(WTERMSIG(how)));
+    else
+        say("PE %u of %u ended with status %d without shmem_finalize: the job ends", rank, run.size, status);
+    end_job(status ? status : EXIT_FAILURE);
+}
+
+static void reap(void)
+{
+    int how;
+
+    for (pid_t pid; (pid = waitpid(-1, &how, WNOHANG)) > 0;)
+        for (unsigned i = 0; i < run.size; i++)
+            if (run.pid[i] == pid)
+                ended(i, how);
+}
+
+static void press_on(void)
+{
+    uint64_t since = dock_now_ns() - run.ending_ns;
+
+    if (since > GRACE_NS + TERM_NS) {
+        signal_all(SIGKILL);
+    } else if (since > GRACE_NS && !run.asked) {
+        signal_all(SIGTERM);
+        signal_all(SIGCONT); // a stopped one would not hear
+        run.asked = true;
+    }
+}
+
+static void see_it_through(void)
+{
+    struct timespec tick = {.tv_nsec = 20000000};
+    sigset_t child;
+
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    for (reap(); run.running; reap()) {
+        sigtimedwait(&child, NULL, &tick);
+        if (caught && !run.ending_ns) {
+            say("signal %d (%s): the job ends", (int)caught, strsignal(caught));
+            end_job(128 + caught);
+            signal_all(caught);
+        }
+        if (run.ending_ns)
+            press_on();
+    }
+    while (waitpid(-1, NULL, WNOHANG) > 0) // what PEs started came to us
+        ;
+}
+
+static void usage(void)
+{
+    say("usage: oshrun [-np|-n N] PROGRAM [ARGUMENT...]");
+    exit(USAGE);
+}
+
+static char **parse(char **argv)
+{
+    char *end;
+
+    run.size = 1;
+    for (argv++; *argv && **argv == '-'; argv++) {
+        if (!strcmp(*argv, "--"))
+            return argv + 1;
+        if ((strcmp(*argv, "-np") && strcmp(*argv, "-n")) || !argv[1])
+            usage();
+        unsigned long n = strtoul(*++argv, &end, 10);
+        if (*end || n < 1 || n > DOCK_JOB_MAX) {
+            say("%s PEs: 1 to %d are possible", *argv, DOCK_JOB_MAX);
+            exit(USAGE);
+        }
+        run.size = (unsigned)n;
+    }
+    return argv;
+}
+
+static void take_signals(void)
+{
+    static const int ours[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t child;
+
+    for (unsigned i = 0; i < sizeof ours / sizeof *ours; i++)
+        sigaction(ours[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
+    signal(SIGTTOU, SIG_IGN);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, NULL); // it ends the naps of see_it_through
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int main(int argc, char **argv)
+{
+    char **program = parse(argv);
+
+    (void)argc;
+    if (!*program)
+        usage();
+    take_signals();
+    if (make_job())
+        return EXIT_FAILURE;
+    if (start_all(program))
+        end_job(EXIT_FAILURE);
+    see_it_through();
+    remove_job();
+    return run.status;
+}
