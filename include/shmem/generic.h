@@ -34,7 +34,6 @@
                                                    short : B##int16##E,                                      \
                                                            DOCK_G_BITS(B, E)
 #define DOCK_G_SUM(B, E) DOCK_G_RMA(B, E), float _Complex : B##complexf##E, double _Complex : B##complexd##E
-#define DOCK_G_OLD(B, E) int : B##int##E, long : B##long##E, long long : B##longlong##E
 
 // The function for the type that p points to.
 #define DOCK_G(LIST, B, E, p) _Generic(*(p), LIST(B, E))
@@ -93,15 +92,14 @@
 #define shmem_atomic_fetch_xor_nbi(...) DOCK_G_N4(DOCK_G_BITS, _atomic_fetch_xor_nbi, __VA_ARGS__)
 
 // Deprecated since 1.4.
-#define shmem_add(...) DOCK_G_PLAIN(DOCK_G_OLD, _add, __VA_ARGS__)
-#define shmem_cswap(...) DOCK_G_PLAIN(DOCK_G_OLD, _cswap, __VA_ARGS__)
-#define shmem_fadd(...) DOCK_G_PLAIN(DOCK_G_OLD, _fadd, __VA_ARGS__)
-#define shmem_finc(...) DOCK_G_PLAIN(DOCK_G_OLD, _finc, __VA_ARGS__)
-#define shmem_inc(...) DOCK_G_PLAIN(DOCK_G_OLD, _inc, __VA_ARGS__)
-#define DOCK_G_OLD_EXT(B, E) DOCK_G_FLOAT(B, E), DOCK_G_OLD(B, E)
-#define shmem_fetch(...) DOCK_G_PLAIN(DOCK_G_OLD_EXT, _fetch, __VA_ARGS__)
-#define shmem_set(...) DOCK_G_PLAIN(DOCK_G_OLD_EXT, _set, __VA_ARGS__)
-#define shmem_swap(...) DOCK_G_PLAIN(DOCK_G_OLD_EXT, _swap, __VA_ARGS__)
+#define shmem_add(...) shmem_atomic_add(__VA_ARGS__)
+#define shmem_cswap(...) shmem_atomic_compare_swap(__VA_ARGS__)
+#define shmem_fadd(...) shmem_atomic_fetch_add(__VA_ARGS__)
+#define shmem_finc(...) shmem_atomic_fetch_inc(__VA_ARGS__)
+#define shmem_inc(...) shmem_atomic_inc(__VA_ARGS__)
+#define shmem_fetch(...) shmem_atomic_fetch(__VA_ARGS__)
+#define shmem_set(...) shmem_atomic_set(__VA_ARGS__)
+#define shmem_swap(...) shmem_atomic_swap(__VA_ARGS__)
 
 #define shmem_wait_until(...) DOCK_G_PLAIN(DOCK_G_WAIT, _wait_until, __VA_ARGS__)
 #define shmem_wait_until_all(...) DOCK_G_PLAIN(DOCK_G_WAIT, _wait_until_all, __VA_ARGS__)

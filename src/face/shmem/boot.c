@@ -57,13 +57,14 @@ static uint64_t heap_size(void)
     return ((uint64_t)v + 4095) & ~4095ull;
 }
 
+// The heap begins at a multiple of what shmem_align can be asked for: one offset is then aligned on every PE,
+// wherever its heap lies.
 static int reserve(uint64_t bytes)
 {
-    void *p;
-    int err = dock_mem_reserve(osh.dev, bytes, &p);
+    int err = dock_mem_reserve(osh.dev, bytes + OSH_ALIGN_MAX, &osh.reserved);
 
     if (!err)
-        osh.heap = p;
+        osh.heap = (char *)(((uintptr_t)osh.reserved + OSH_ALIGN_MAX - 1) & ~(OSH_ALIGN_MAX - 1));
     return err;
 }
 
@@ -79,7 +80,7 @@ static int open_device(uint64_t bytes)
     if (err != -EFBIG)
         return err;
     dock_dev_put(osh.dev);
-    while (1ull << cfg.window_shift < bytes)
+    while (1ull << cfg.window_shift < bytes + OSH_ALIGN_MAX)
         cfg.window_shift++;
     err = dock_dev_open(&cfg, &osh.dev);
     osh.own_device = !err;
@@ -241,7 +242,7 @@ static void release(void)
         if (osh.range_mr[i])
             dock_mr_deregister(osh.range_mr[i]);
     osh_heap_close();
-    dock_mem_free(osh.dev, osh.heap, osh.heap_size);
+    dock_mem_free(osh.dev, osh.reserved, osh.heap_size + OSH_ALIGN_MAX);
     dock_pd_destroy(osh.dev, osh.pd);
     if (osh.own_device)
         dock_dev_close(osh.dev);

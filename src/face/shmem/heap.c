@@ -163,8 +163,11 @@ API(shmem_calloc);
 
 void *shmem_align(size_t alignment, size_t size)
 {
-    if (alignment == 0 || alignment & (alignment - 1) || alignment > osh.heap_size)
+    if (alignment == 0 || alignment & (alignment - 1) || alignment > OSH_ALIGN_MAX) {
+        dock_error("PE %d: shmem_align to %zu: a power of two up to %zu is possible", osh.me, alignment,
+                   (size_t)OSH_ALIGN_MAX);
         return NULL;
+    }
     void *p = locked_take(size, alignment);
     if (p)
         shmem_barrier_all();

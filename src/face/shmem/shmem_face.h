@@ -107,6 +107,7 @@ struct osh {
     struct dock_mr *range_mr[OSH_RANGES], *own; // `own`: the local key of everything
     struct dock_cq *target_cq;
     struct dock_qp *target;
+    void *reserved; // the heap lies in it
     char *heap;
     uint64_t heap_size;
     struct dock_job *job;
@@ -131,6 +132,7 @@ static inline struct osh_head *osh_head(void)
     return (struct osh_head *)(void *)osh.heap;
 }
 
+#define OSH_ALIGN_MAX ((uintptr_t)16 << 20)
 #define OSH_HEAD_BYTES ((sizeof(struct osh_head) + 4095) & ~4095ul)
 
 // ---- boot.c, job.c, pmi.c
