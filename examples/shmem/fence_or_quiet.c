@@ -3,8 +3,8 @@
 //
 //     oshcc fence_or_quiet.c -o fence_or_quiet && oshrun -np 3 fence_or_quiet
 //
-// PE 0 writes x on PE 1. Then either PE 1 is told (the same receiver: order is enough), or PE 2 is told, which
-// reads x from PE 1 (a third party: only completion is enough).
+// PE 0 writes x on PE 1. Then either PE 1 is told (the same receiver: order is enough), or PE 2 is told,
+// which reads x from PE 1 (a third party: only completion is enough).
 #include <shmem.h>
 #include <stdint.h>
 #include <stdio.h>

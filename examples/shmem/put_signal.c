@@ -3,7 +3,8 @@
 //
 //     oshcc put_signal.c -o put_signal && oshrun -np 2 put_signal
 //
-// PE 0 sends ROUNDS messages to PE 1, in two ways. Both are right. They differ in what they ask of the sender.
+// PE 0 sends ROUNDS messages to PE 1, in two ways. Both are right. They differ in what they ask of the
+// sender.
 #include <shmem.h>
 #include <stdint.h>
 #include <stdio.h>

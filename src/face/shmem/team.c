@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Teams: strided subsets of the world. Members agree on a slot, whose words in the head of every PE's heap are
+// Teams: strided subsets of the world. Members agree on a slot, whose words in the head of every heap are
 // theirs: the parent's members combine their masks of free slots, and take the lowest that all have.
 #include <stdlib.h>
 #include <string.h>
