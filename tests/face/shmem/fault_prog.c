@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// fault_prog CASE: a program that does what it must not, or meets what it did not do.
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static long x;
+static int me;
+
+static void to_the_dead(void)
+{
+    if (me == 1)
+        raise(SIGKILL);
+    for (;;) { // until the next request that needs it tells
+        shmem_long_p(&x, 1, 1);
+        shmem_quiet();
+    }
+}
+
+static void wait_for_the_dead(void)
+{
+    if (me == 1)
+        raise(SIGKILL);
+    shmem_long_wait_until(&x, SHMEM_CMP_EQ, 1);
+}
+
+static void barrier_with_the_dead(void)
+{
+    if (me == 1)
+        _exit(3);
+    shmem_barrier_all();
+}
+
+static void outside(void)
+{
+    long *private = malloc(sizeof *private);
+
+    if (me == 0)
+        shmem_long_p(private, 1, 1);
+    shmem_barrier_all();
+    free(private);
+}
+
+static void past_the_end(void)
+{
+    char *p = shmem_malloc(64);
+    static char source[1 << 20];
+
+    if (me == 0)
+        for (size_t n = 1 << 20;; n += 1 << 20) // past the heap's end at last
+            shmem_putmem(p + n, source, sizeof source, 1);
+    shmem_barrier_all();
+}
+
+static void no_such_pe(void)
+{
+    if (me == 0)
+        shmem_long_p(&x, 1, 2);
+    shmem_barrier_all();
+}
+
+static void negative_pe(void)
+{
+    if (me == 0)
+        shmem_long_g(&x, -1);
+    shmem_barrier_all();
+}
+
+static void exhausted(void)
+{
+    char *first = shmem_malloc(1 << 20);
+    void *p = shmem_malloc((size_t)1 << 40);
+    char *after = shmem_malloc(1 << 20);
+
+    if (p || !first || !after)
+        shmem_global_exit(9);
+    shmem_free(after);
+    shmem_free(first);
+}
+
+static void not_an_object(void)
+{
+    char *p = shmem_malloc(128);
+
+    shmem_free(p + 8);
+}
+
+static void global_exit(void)
+{
+    if (me == 1)
+        shmem_global_exit(7);
+    shmem_barrier_all();
+}
+
+static void no_finalize(void)
+{
+    shmem_barrier_all();
+    exit(0);
+}
+
+static void failed_after_finalize(void)
+{
+    shmem_finalize();
+    exit(me == 1 ? 5 : 0);
+}
+
+static void after_finalize(void)
+{
+    shmem_finalize();
+    shmem_barrier_all();
+}
+
+static void leaves_a_child(void)
+{
+    if (fork() == 0) {
+        for (;;)
+            pause();
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"to_the_dead", to_the_dead},
+    {"wait_for_the_dead", wait_for_the_dead},
+    {"barrier_with_the_dead", barrier_with_the_dead},
+    {"outside", outside},
+    {"past_the_end", past_the_end},
+    {"no_such_pe", no_such_pe},
+    {"negative_pe", negative_pe},
+    {"exhausted", exhausted},
+    {"not_an_object", not_an_object},
+    {"global_exit", global_exit},
+    {"no_finalize", no_finalize},
+    {"failed_after_finalize", failed_after_finalize},
+    {"after_finalize", after_finalize},
+    {"leaves_a_child", leaves_a_child},
+};
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    if (!strcmp(name, "before_init"))
+        shmem_long_p(&x, 1, 0);
+    if (!strcmp(name, "my_pe_before_init"))
+        return shmem_my_pe();
+    if (!strcmp(name, "never_starts") && !strcmp(getenv("DRYDOCK_JOB_RANK"), "1"))
+        return 0;
+    shmem_init();
+    me = shmem_my_pe();
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!strcmp(name, cases[i].name)) {
+            cases[i].run();
+            if (strcmp(name, "failed_after_finalize") != 0)
+                shmem_finalize();
+            return 0;
+        }
+    fprintf(stderr, "fault_prog: no case '%s'\n", name);
+    shmem_global_exit(99);
+}
