@@ -102,6 +102,22 @@ group() {
 }
 group
 
+# ---- rsockets: streams in the three ways of waiting, writes into mapped memory, every byte verified
+
+stream() { # TOOL PORT OPTIONS...
+    local tool=$1 port=$2 line="$1 ${*:3} -T v" status=1
+    shift 2
+    wanted "$line" || return 0
+    pair "$port" '[tT]' "$tool -b 127.0.0.1 -p $port $* -T v" "$tool -s 127.0.0.1 -p $port $* -T v" &&
+        says client '^custom ' && says server '^custom ' && ! says client 'verify' && ! says server 'verify' && status=0
+    cell "$line" $status
+}
+stream rstream 7490 -S 1000000 -I 3 -C 2 -T b
+stream rstream 7491 -S 1024 -I 5 -C 10 -T a
+stream rstream 7492 -S 5000 -I 5 -C 10
+stream rstream 7493 -S 65536 -I 5 -C 10 -T r -T b
+stream riostream 7494 -S 65536 -I 5 -C 5 -T b
+
 # ---- perftest, which finds its peer by rdma_cm with -R
 
 perf() { # TOOL OPTIONS...

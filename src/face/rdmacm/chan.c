@@ -243,6 +243,16 @@ static bool deliver(struct cm_event *e)
     }
 }
 
+bool cm_has_event(struct rdma_event_channel *channel)
+{
+    bool has;
+
+    cm_acquire();
+    has = cm_chan(channel)->first;
+    cm_release();
+    return has;
+}
+
 // EAGAIN for a descriptor that the program made non-blocking, EINTR after a signal.
 static int wait_readable(int fd)
 {

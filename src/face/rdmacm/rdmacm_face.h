@@ -253,6 +253,8 @@ unsigned cm_events_forget(struct cm_id *id, const struct cm_group *group);
 void cm_events_move(struct cm_id *id, struct cm_chan *to);
 // Lock held, let go while waiting: until all events of `id` are acknowledged.
 void cm_events_wait(struct cm_id *id);
+// Without lock: is there anything to get? No system call.
+bool cm_has_event(struct rdma_event_channel *channel);
 // A synchronous id waits for what its call has started: 0, or -1 and errno. Others: 0 at once.
 int cm_complete(struct cm_id *id);
 

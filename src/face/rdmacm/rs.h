@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// rsockets: byte streams over one connected queue pair each. What a stream is made of:
+//
+// - each end owns a ring that its peer writes into (WRITE with immediate); the immediate says how many
+// bytes came. - the reader gives bytes back by an immediate of its own, so a writer never passes the
+// reader's ring. - where the reader has posted too few receives the writer waits as the device has it
+// (receiver not ready),   which its send queue bounds.
+//
+// Nothing of it runs in the background: calls on the socket, rpoll among them, take what has come.
+// A socket's number is the descriptor of its event channel. rs->lock is taken before cm.lock.
+#ifndef DOCK_FACE_RDMACM_RS_H
+#define DOCK_FACE_RDMACM_RS_H
+
+#include <rdma/rsocket.h>
+
+#include "face/rdmacm/rdmacm_face.h"
+
+enum rs_state {
+    RS_NEW,
+    RS_LISTENING,
+    RS_CONNECTING,
+    RS_UP,
+    RS_DOWN, // was up, or never came up
+};
+
+enum {
+    RS_MIN_BUFFER = 4096,
+    RS_MAX_BUFFER = 1 << 22,
+    RS_DEFAULT_BUFFER = 1 << 17,
+    RS_DEPTH = 256, // of both queues
+    RS_SPARE = 8,   // requests of the send queue that data may not use
+    RS_MAPS = 128,
+};
+
+// A mapped buffer as the peer's riowrite sees it.
+struct rs_map {
+    uint64_t offset, addr, len;
+    uint32_t rkey, unused;
+};
+
+// What the ends tell each other in the connection's private data.
+struct rs_hello {
+    uint32_t magic, maps;
+    uint64_t ring, table;
+    uint32_t rkey, size;
+};
+
+// Memory of one end that its peer writes, and memory that its own requests read.
+struct rs_memory {
+    uint8_t *ring;
+    struct rs_map *table;
+    size_t size; // of both
+    struct ibv_mr *mr;
+};
+
+struct rs_mapped {
+    void *buf;
+    struct ibv_mr *mr;
+};
+
+struct rs {
+    pthread_mutex_t lock;
+    int fd, domain;
+    enum rs_state state;
+    struct rdma_event_channel *channel;
+    struct rdma_cm_id *id;
+    bool nonblock, passive;
+    bool read_off, write_off, peer_done; // shut down here, shut down here, shut down there
+    int error;                           // to be told once
+    unsigned waiters;
+    // options
+    uint32_t in_size, out_size;
+    int maps, reuse, v6only, keepalive, nodelay, oobinline, sq_size, rq_size, inline_size;
+    int keepidle, keepintvl, keepcnt;
+    struct linger linger;
+    // what moves
+    struct ibv_comp_channel *comp;
+    struct ibv_cq *cq;
+    struct rs_memory in, out;
+    struct rs_hello peer;
+    uint64_t sent, granted;   // bytes written into the peer's ring, bytes it has given back
+    uint64_t staged, drained; // bytes of ours that went through `out`, and are free again
+    uint32_t in_flight[RS_DEPTH];
+    uint32_t posted, finished; // requests
+    uint64_t arrived, taken, told;
+    struct rs_mapped mapped[RS_MAPS];
+    bool table_valid[RS_MAPS]; // entries that the peer has announced
+};
+
+// ---- rs_table.c
+
+// The socket behind a number, or NULL and EBADF.
+struct rs *rs_get(int fd);
+bool rs_is(int fd);
+// A new one with an id, or around the id of a request. NULL and errno.
+struct rs *rs_new(int domain, struct rdma_cm_id *id);
+void rs_free(struct rs *rs);
+
+// ---- rs_link.c: lock held in all
+
+// Take what the connection manager has for it. Outcomes show in state and error.
+void rs_step(struct rs *rs);
+// Queues and memory on an id that knows its device. 0 or -errno.
+int rs_build(struct rs *rs);
+void rs_hello_fill(const struct rs *rs, struct rs_hello *hello);
+bool rs_hello_take(struct rs *rs, const void *data, unsigned len);
+// Destroy queues and memory.
+void rs_tear_down(struct rs *rs);
+
+// ---- rs_flow.c: lock held in all
+
+// Take completions, give receives and bytes back.
+void rs_progress(struct rs *rs);
+void rs_arm(struct rs *rs);
+void rs_disarm(struct rs *rs); // the events that woke us
+bool rs_can_send(const struct rs *rs);
+bool rs_can_receive(const struct rs *rs); // or it is known that nothing will come
+// As much as there is room for; 0 none.
+size_t rs_put(struct rs *rs, const uint8_t *buf, size_t len);
+size_t rs_take(struct rs *rs, uint8_t *buf, size_t len, bool peek);
+// A WRITE into mapped memory of the peer; how much was taken.
+size_t rs_put_mapped(struct rs *rs, const uint8_t *buf, size_t len, uint64_t addr, uint32_t rkey);
+// Announce entry `index` of the peer's table. False: no room now.
+bool rs_put_map(struct rs *rs, unsigned index);
+bool rs_put_end(struct rs *rs);
+int rs_post_receives(struct rs *rs, unsigned n); // 0 or -errno
+
+// ---- rs_wait.c
+
+// Lock held, let go while waiting: until ready(rs). 0, or a positive errno value (EAGAIN at once without
+// `wait`).
+int rs_wait(struct rs *rs, bool (*ready)(const struct rs *), bool wait);
+bool rs_connected(const struct rs *rs); // or failed
+
+#endif

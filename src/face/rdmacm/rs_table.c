@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Sockets by number: making and finding them.
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "face/rdmacm/rs.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rs **table;
+static size_t room;
+
+static struct rs *look(int fd)
+{
+    struct rs *rs;
+
+    pthread_mutex_lock(&lock);
+    rs = fd >= 0 && (size_t)fd < room ? table[fd] : NULL;
+    pthread_mutex_unlock(&lock);
+    return rs;
+}
+
+bool rs_is(int fd)
+{
+    return look(fd) != NULL;
+}
+
+struct rs *rs_get(int fd)
+{
+    struct rs *rs = look(fd);
+
+    if (!rs)
+        errno = dock_refuse(EBADF, "rsocket: %d is no rsocket", fd);
+    else if (!cm_id_ok(rs->id, "rsocket"))
+        rs = NULL;
+    return rs;
+}
+
+static int enter(struct rs *rs)
+{
+    size_t wanted = room ? room : 64;
+    struct rs **more;
+    int ret = 0;
+
+    pthread_mutex_lock(&lock);
+    while (wanted <= (size_t)rs->fd)
+        wanted *= 2;
+    if (wanted > room) {
+        more = realloc(table, wanted * sizeof(*more));
+        if (more) {
+            memset(more + room, 0, (wanted - room) * sizeof(*more));
+            table = more;
+            room = wanted;
+        } else {
+            ret = -ENOMEM;
+        }
+    }
+    if (!ret)
+        table[rs->fd] = rs;
+    pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+static void set_defaults(struct rs *rs, int domain)
+{
+    pthread_mutex_init(&rs->lock, NULL);
+    rs->domain = domain;
+    rs->in_size = rs->out_size = RS_DEFAULT_BUFFER;
+    rs->sq_size = rs->rq_size = RS_DEPTH;
+    rs->inline_size = 64;
+}
+
+struct rs *rs_new(int domain, struct rdma_cm_id *id)
+{
+    struct rs *rs = calloc(1, sizeof *rs);
+    int err = ENOMEM;
+
+    if (!rs)
+        goto failed;
+    set_defaults(rs, domain);
+    rs->channel = rdma_create_event_channel();
+    if (!rs->channel || fcntl(rs->channel->fd, F_SETFL, O_NONBLOCK))
+        goto no_channel;
+    rs->fd = rs->channel->fd;
+    rs->passive = id != NULL;
+    if (id ? rdma_migrate_id(id, rs->channel) : rdma_create_id(rs->channel, &id, rs, RDMA_PS_TCP))
+        goto no_channel;
+    rs->id = id;
+    id->context = rs;
+    if (!enter(rs))
+        return rs;
+    if (!rs->passive)
+        rdma_destroy_id(id);
+no_channel:
+    err = errno ? errno : ENOMEM;
+    if (rs->channel)
+        rdma_destroy_event_channel(rs->channel);
+    free(rs);
+failed:
+    errno = dock_refuse(err, "rsocket: none can be made: %s", strerror(err));
+    return NULL;
+}
+
+void rs_free(struct rs *rs)
+{
+    pthread_mutex_lock(&lock);
+    table[rs->fd] = NULL;
+    pthread_mutex_unlock(&lock);
+    rs_tear_down(rs);
+    rdma_destroy_id(rs->id);
+    rdma_destroy_event_channel(rs->channel);
+    pthread_mutex_destroy(&rs->lock);
+    free(rs);
+}
