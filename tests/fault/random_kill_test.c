@@ -26,6 +26,7 @@ static struct kill_cell cell_of(uint64_t seed, unsigned i)
                               .asleep = r >> 4 & 1,
                               .third = r >> 5 & 1,
                               .plain = (r >> 6 & 3) == 0,
+                              .rm = (r >> 8 & 3) == 0,
                               .seed = r};
 }
 
@@ -43,11 +44,11 @@ static bool run(struct kill_board *board, uint64_t seed, unsigned i, double *slo
     if (v.noticed_ms > *slowest)
         *slowest = v.noticed_ms;
     if (!v.good)
-        printf("FAILED kill %u (%s %s after %u us, target %s%s%s): %s\n"
+        printf("FAILED kill %u (%s %s after %u us, target %s%s%s%s): %s\n"
                "  again: DRYDOCK_SEED=%#llx scripts/run-one build/dev/tests/fault/random_kill_test %u\n",
                i, kill_role_name[c.side], kill_how_name[c.how], c.after_us, c.asleep ? "asleep" : "busy",
-               c.third ? ", a third" : "", c.plain ? ", plain memory" : "", v.words, (unsigned long long)seed,
-               i);
+               c.third ? ", a third" : "", c.plain ? ", plain memory" : "", c.rm ? ", RM" : "", v.words,
+               (unsigned long long)seed, i);
     return v.good;
 }
 

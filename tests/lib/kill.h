@@ -28,6 +28,7 @@ struct kill_cell {
     enum kill_how how;
     bool asleep, third; // the target sleeps on its channel; a third process sends to its shared receive queue
     bool plain;         // the target's memory is not in its arena
+    bool rm;            // queues without a connection: each request names the target
     uint64_t seed;
 };
 

@@ -183,10 +183,10 @@ static void housekeep(struct target *t)
                            DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ, &mr);
     if (!err)
         err = dock_mr_deregister(mr); // waits for those who work in our memory, dead ones too
-    if (!err)
+    if (!err && !cell(t)->rm)
         err = dock_qp_modify(t->end.qp, &m);
     m.state = DOCK_RTS;
-    if (!err)
+    if (!err && !cell(t)->rm)
         err = dock_qp_modify(t->end.qp, &m);
     if (err)
         kill_wrong(&t->part, "registering and pausing beside the traffic: %d (%s)", err, dock_log_last());
@@ -194,7 +194,7 @@ static void housekeep(struct target *t)
 
 static void make_queue(struct target *t, struct dock_qp **qp)
 {
-    struct dock_qp_attr a = {.service = DOCK_RC,
+    struct dock_qp_attr a = {.service = cell(t)->rm ? DOCK_RM : DOCK_RC,
                              .pd = t->end.pd,
                              .send_cq = t->end.scq,
                              .recv_cq = t->end.rcq,
@@ -329,7 +329,8 @@ static bool live(struct target *t)
 static void open_target(struct target *t)
 {
     struct dock_config c = {.stopped_ms = KILL_STOPPED_MS};
-    struct end_opts o = {.mem = KILL_TARGET_BYTES, .plain = cell(t)->plain};
+    struct end_opts o = {
+        .mem = KILL_TARGET_BYTES, .plain = cell(t)->plain, .service = cell(t)->rm ? DOCK_RM : DOCK_RC};
     int err = dock_dev_open(&c, &t->dev);
 
     if (!err)

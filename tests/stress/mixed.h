@@ -125,6 +125,7 @@ static inline void build_write(struct point *p, struct dock_wr *wr, struct sent 
     if (wr->op == DOCK_OP_WRITE_NOTIFY) { // the last word of the area is for notifications
         uint64_t at = AREA - 8;
         wr->notify_key = p->theirs->mr.rkey;
+        wr->notify_token = p->theirs->mr.token;
         wr->notify_addr = p->theirs->mem + at;
         wr->notify_value = r;
         memcpy(p->shadow + at, &r, 8);
@@ -155,12 +156,14 @@ static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_
     struct dock_wr wr = {.op = bye ? DOCK_OP_SEND : ops[r % sizeof ops],
                          .id = p->posted,
                          .rkey = p->theirs->mr.rkey,
+                         .token = p->theirs->mr.token,
                          .sge = sge,
                          .nsge = 2};
 
     // READs may be overtaken: a fence keeps what follows behind them.
     wr.flags =
         DOCK_F_FENCE | (r >> 32 & 3 && !bye && p->posted - p->covered < DEPTH - 1 ? 0 : DOCK_F_COMPLETE);
+    wr_aim(&wr, p->theirs->qpn); // a connected queue does not look
     *s = (struct sent){.len = choose_len(r >> 16), .signaled = wr.flags & DOCK_F_COMPLETE};
     s->off = (uint32_t)(r >> 36) % (AREA - 8 - s->len) & ~7u;
     if (wr.op == DOCK_OP_SEND)

@@ -4,7 +4,7 @@
 // Processes x threads x queue pairs, every opcode mixed, every byte verified. Each thread of each process
 // has a queue pair to the same thread of every process, itself included; half of the memory is plain. What
 // a queue pair does follows from the seed and its number alone: DRYDOCK_SEED=... repeats it, up to who is
-// faster.
+// faster. One thread of each process has connected queues, the other ones that name their target.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,6 +55,7 @@ static void open_point(struct point *p, struct dock_dev *dev, unsigned process, 
                          .inline_max = 128,
                          .cqe = 4 * DEPTH,
                          .mem = POINT_BYTES,
+                         .service = thread % 2 ? DOCK_RM : DOCK_RC,
                          .plain = (process + peer + thread) % 2};
 
     memset(p, 0, sizeof *p);
