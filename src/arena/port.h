@@ -225,6 +225,17 @@ struct dock_qrec {
 
 static_assert(sizeof(struct dock_qrec) == 256, "four lines, four writers");
 
+// A group of queues: its queue record leads here by `rq`. Written by the owner, but for the turn.
+#define DOCK_BUNDLE_MAX 32u
+enum dock_bundle_policy { DOCK_BUNDLE_TURN, DOCK_BUNDLE_HINT }; // who is next; who the request's hint says
+
+struct dock_grprec {
+    _Alignas(64) uint32_t policy;
+    dock_a32 count;
+    dock_a32 member[DOCK_BUNDLE_MAX];
+    _Alignas(64) dock_a32 turn; // the initiators'
+};
+
 static inline uint32_t dock_qrec_sum(const struct dock_qrec *q)
 {
     uint64_t h = dock_mix((uint64_t)q->kind_service << 32 | q->id) ^ dock_mix(q->rq + 1);

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "device/internal.h"
 
 struct waiting {
@@ -62,7 +63,7 @@ void dock_chan_join(struct dock_chan *chan)
     atomic_fetch_add_explicit(&chan->users, 1, memory_order_relaxed);
 }
 
-void dock_cq_deliver(struct dock_cq *cq)
+static void deliver(struct dock_cq *cq)
 {
     struct dock_chan *chan = cq->chan;
     struct waiting *w = chan ? malloc(sizeof *w) : NULL;
@@ -81,6 +82,59 @@ void dock_cq_deliver(struct dock_cq *cq)
     pthread_mutex_unlock(&chan->lock);
     ssize_t n = write(chan->fd, &one, sizeof one);
     (void)n;
+}
+
+static uint32_t waiting_in(const struct dock_cq *cq)
+{
+    return dock_word_value(dock_acquire64(&cq->rec->tail)) - dock_acquire32(&cq->rec->ci);
+}
+
+static bool enough(const struct dock_cq *cq)
+{
+    return cq->moderate_count && waiting_in(cq) >= cq->moderate_count;
+}
+
+void dock_cq_moderate(struct dock_cq *cq, uint32_t count, uint32_t period_us)
+{
+    pthread_mutex_lock(&cq->dev->lock); // with dock_cq_deliver_held
+    cq->moderate_count = count;
+    cq->moderate_us = period_us;
+    pthread_mutex_unlock(&cq->dev->lock);
+}
+
+void dock_cq_deliver(struct dock_cq *cq)
+{
+    uint64_t none = 0;
+
+    if (__builtin_expect(!(cq->moderate_count | cq->moderate_us), 1) || !cq->chan || enough(cq)) {
+        deliver(cq);
+        return;
+    }
+    if (!dock_claim64(&cq->held_ns, &none, dock_now_ns())) // one is held already, and stands for both
+        return;
+    atomic_fetch_add_explicit(&cq->dev->held_events, 1, memory_order_relaxed);
+    dock_engine_wake(cq->dev);
+}
+
+// What is held for a CQ whose moderation was switched off meanwhile is due.
+static bool due(const struct dock_cq *cq, uint64_t since)
+{
+    if (cq->moderate_us && dock_now_ns() - since >= cq->moderate_us * 1000ull)
+        return true;
+    return enough(cq) || !(cq->moderate_count | cq->moderate_us);
+}
+
+void dock_cq_deliver_held(struct dock_dev *dev)
+{
+    pthread_mutex_lock(&dev->lock);
+    for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
+        uint64_t since = dock_peek64(&cq->held_ns);
+        if (!since || !due(cq, since) || !dock_claim64(&cq->held_ns, &since, 0))
+            continue;
+        atomic_fetch_sub_explicit(&dev->held_events, 1, memory_order_relaxed);
+        deliver(cq);
+    }
+    pthread_mutex_unlock(&dev->lock);
 }
 
 int dock_chan_get(struct dock_chan *chan, void **cq_user)

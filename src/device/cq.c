@@ -105,6 +105,8 @@ int dock_cq_destroy(struct dock_cq *cq)
     if (dock_acquire32(&cq->users)) // pairs with the drop in qp.c
         return dock_refuse(-EBUSY, "CQ %u is still used by queues", cq->id);
     delist(dev, cq);
+    if (dock_peek64(&cq->held_ns))
+        atomic_fetch_sub_explicit(&dev->held_events, 1, memory_order_relaxed);
     if (cq->chan)
         dock_chan_leave(cq->chan, cq);
     dock_events_forget(cq->events, cq, &cq->events_got);

@@ -17,6 +17,7 @@
 struct dock_dev;
 struct dock_cq;
 struct dock_chan;
+struct dock_bundle;
 struct dock_rq;
 struct dock_qp;
 struct dock_mr;
@@ -139,6 +140,10 @@ int dock_cq_destroy(
 // verbs: false).
 int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once);
 void dock_cq_ack(struct dock_cq *cq, unsigned n);
+// Events come later, for fewer of them: when `count` completions wait, or `period_us` after the first. 0 and
+// 0: at once. With a count of 0 only the period counts, and the other way round (then what stays below it
+// wakes nobody). The engine looks every 200 microseconds.
+void dock_cq_moderate(struct dock_cq *cq, uint32_t count, uint32_t period_us);
 uint32_t dock_cq_depth(const struct dock_cq *cq);
 
 // ---- receive queues that several queue pairs share
@@ -155,6 +160,13 @@ int dock_srq_destroy(struct dock_rq *srq);                   // -EBUSY while que
 int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit); // -EINVAL above its depth
 uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
 uint32_t dock_srq_number(const struct dock_rq *srq);
+
+// ---- groups of queues: one number for several RM queues of a device. Who sends to it names the group in its
+// WR (dock_wr.bundle); the member is picked when the request is begun, by turns or by the WR's hint.
+
+int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, struct dock_bundle **out);
+int dock_bundle_destroy(struct dock_bundle *bundle); // -EBUSY while it has members
+uint32_t dock_bundle_number(const struct dock_bundle *bundle);
 
 // ---- queue pairs
 
@@ -173,7 +185,8 @@ struct dock_qp_attr {
     enum dock_service service;
     uint32_t pd;
     struct dock_cq *send_cq, *recv_cq;
-    struct dock_rq *srq; // or NULL: a receive queue of its own
+    struct dock_rq *srq;        // or NULL: a receive queue of its own
+    struct dock_bundle *bundle; // RM, or NULL: joined at creation (-EPERM beyond 32), left at destruction
     uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
     bool signal_all;
     bool lock_free;  // the caller serialises post

@@ -69,6 +69,8 @@ static bool turn(struct dock_dev *dev)
         dock_attend(dev);
         any = true;
     }
+    if (dock_peek32(&dev->held_events))
+        dock_cq_deliver_held(dev);
     any |= run_left_behind(dev);
     any |= dock_waiting_run(dev);
     if (dock_raw_watch(dev)) {
@@ -141,7 +143,8 @@ static bool work_waits(struct dock_dev *dev)
 // Work that a tick would find in time, but not a deep sleeper: who made it while we were awake has not rung.
 static bool tick_waits(struct dock_dev *dev)
 {
-    return dock_peek64(&dev->ready_head) || dock_peek32(&dev->raw_queues) || dock_waiting_any(dev);
+    return dock_peek64(&dev->ready_head) || dock_peek32(&dev->raw_queues) || dock_peek32(&dev->held_events) ||
+           dock_waiting_any(dev);
 }
 
 // How long the engine may sleep, given when it last had work.
@@ -149,7 +152,9 @@ static uint64_t patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
 {
     if (dock_peek32(&dev->raw_queues))
         return now < dev->raw_hot_until_ns ? 0 : RAW_IDLE_NS;
-    return now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) ? TICK_NS : DEEP_NS;
+    return now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events)
+               ? TICK_NS
+               : DEEP_NS;
 }
 
 static void sleep_once(struct dock_dev *dev, uint64_t ns)

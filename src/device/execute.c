@@ -148,23 +148,50 @@ static enum dock_step to_group(struct dock_sq *sq)
     return dock_mcast_send(sq, patient) ? unreached(sq, true) : conclude(sq, true);
 }
 
+// The way to the target, connected; NULL: *instead happens.
+static inline struct dock_conn *reach(struct dock_sq *sq, enum dock_step *instead)
+{
+    struct dock_conn *c = way(sq);
+    int err;
+
+    if (__builtin_expect(!c, 0)) {
+        *instead = unreached(sq, false);
+    } else if (__builtin_expect(!c->peer, 0) && (err = c->fabric->connect(c))) {
+        *instead = sq->conn ? nobody_there(sq, false) : unreached(sq, err == -EAGAIN);
+        c = NULL;
+    }
+    return c;
+}
+
+// For a group: the member that gets this request, whatever becomes of it.
+static struct dock_conn *reach_member(struct dock_sq *sq, struct dock_conn *group, enum dock_step *instead)
+{
+    uint32_t id = group->fabric->pick ? group->fabric->pick(group, sq->x.hint) : 0;
+
+    if (!id) {
+        *instead = nobody_there(sq, dock_peek32(&group->peer->dead));
+        return NULL;
+    }
+    sq->x.target = id;
+    sq->x.bundle = false;
+    return reach(sq, instead);
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
+    enum dock_step instead = DOCK_STEP_IDLE;
 
     if (__builtin_expect(x->service == DOCK_UD && dock_eid_is_group(x->eid), 0))
         return to_group(sq);
 
-    struct dock_conn *c = way(sq);
+    struct dock_conn *c = reach(sq, &instead);
     uint32_t before = x->done;
 
+    if (__builtin_expect(c && x->bundle, 0))
+        c = reach_member(sq, c, &instead);
     if (__builtin_expect(!c, 0))
-        return unreached(sq, false);
-    if (__builtin_expect(!c->peer, 0)) {
-        int err = c->fabric->connect(c);
-        if (err)
-            return sq->conn ? nobody_there(sq, false) : unreached(sq, err == -EAGAIN);
-    }
+        return instead;
     sq->mid = true;
     if (__builtin_expect(sq->flight != NULL, 0)) // the finisher may come before start has answered
         sq->flight[sq->seq & (sq->flights - 1)].read = is_read(x);

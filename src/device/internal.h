@@ -102,7 +102,9 @@ struct dock_cq {
     dock_a32 lock;
     bool lock_free;
     bool overrun_told;
-    dock_a32 asked; // armed, and no event was delivered since
+    uint32_t moderate_count, moderate_us; // both 0: events come at once
+    dock_a64 held_ns;                     // an event is held back since then; 0: none
+    dock_a32 asked;                       // armed, and no event was delivered since
     struct dock_chan *chan;
     void *user;
     dock_a32 users;
@@ -224,6 +226,7 @@ struct dock_dev {
     uint64_t raw_hot_until_ns;
     uint32_t taken_seen; // taken_by_pollers as the engine last saw it
     dock_a32 raw_queues;
+    dock_a32 held_events; // CQs that hold an event back
 };
 
 // ---- run.c: the token and the run loop
@@ -380,7 +383,8 @@ void dock_cq_overrun(struct dock_cq *cq);
 int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited);
 
 // ---- chan.c
-void dock_cq_deliver(struct dock_cq *cq); // one event on the channel
+void dock_cq_deliver(struct dock_cq *cq);        // one event on the channel, or held back for others
+void dock_cq_deliver_held(struct dock_dev *dev); // those that have waited for long enough, or for enough
 void dock_chan_join(struct dock_chan *chan);
 void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq);
 
@@ -412,6 +416,10 @@ static inline void *dock_id_other(const void *object)
 // ---- pd.c
 int dock_pd_use(struct dock_dev *dev, uint32_t pd);
 void dock_pd_drop(struct dock_dev *dev, uint32_t pd);
+
+// ---- bundle.c
+int dock_bundle_join(struct dock_bundle *g, uint32_t number);
+void dock_bundle_leave(struct dock_bundle *g, uint32_t number);
 
 // ---- rq.c
 int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint32_t pd, uint32_t id,

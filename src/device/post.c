@@ -125,6 +125,8 @@ static void lay_down(struct dock_sq_post *sq, uint32_t pi, const char *wqe, unsi
 static void put_target(struct dock_wqe *w, const struct dock_wr *wr)
 {
     w->tp_sge |= wr->remote & DOCK_ID_MASK;
+    w->flags |= wr->bundle ? DOCK_TARGET_GROUP << DOCK_TARGET_SHIFT : 0;
+    w->op |= wr->hint;
     for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
         w->eid[i] = wr->eid[15 - i];
 }

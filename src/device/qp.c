@@ -38,6 +38,8 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
     if ((a->role == DOCK_SENDS && (a->srq || a->max_recv_wr)) || (a->role == DOCK_RECEIVES && a->max_send_wr))
         return dock_refuse(-EINVAL, "a queue that only %s, with WRs of the other kind",
                            a->role == DOCK_SENDS ? "sends" : "receives");
+    if (a->bundle && a->service != DOCK_RM)
+        return dock_refuse(-EINVAL, "only queues for reliable messages join a group");
     if ((a->on_error == DOCK_ON_ERROR_SUSPEND || a->unordered) && !dock_qp_urma(a))
         return dock_refuse(-EINVAL, "a queue that is to be suspended on errors is one of URMA's");
     if (a->srq && a->srq->dev != dev)
@@ -286,6 +288,11 @@ int dock_qp_create(struct dock_dev *dev, const struct dock_qp_attr *attr, struct
     use(qp, 1);
     publish_record(qp);
     enlist(dev, qp);
+    err = attr->bundle ? dock_bundle_join(attr->bundle, qp->number) : 0;
+    if (err) {
+        dock_qp_destroy(qp);
+        return err;
+    }
     *out = qp;
     return 0;
 no_qp:
@@ -316,6 +323,8 @@ int dock_qp_destroy(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
 
+    if (qp->attr.bundle)
+        dock_bundle_leave(qp->attr.bundle, qp->number);
     // It stays in the device's list until the token is ours: while another thread still runs it, who takes
     // memory away must find it there and wait.
     dock_sq_hold(&qp->sq);

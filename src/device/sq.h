@@ -43,6 +43,8 @@ struct dock_wr {
     uint32_t notify_token;
     uint64_t notify_addr, notify_value;
     const uint8_t *eid; // UD, RM, UM: of the target
+    bool bundle;        // RM: `remote` is the number of a group
+    uint8_t hint;       // which member, when the group goes by hints
     // BIND: window key `rkey`, new variant in `imm`, range raddr..raddr+operand, rights in `compare`
 };
 

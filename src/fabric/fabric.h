@@ -102,10 +102,12 @@ struct dock_xfer {
     bool keyed;  // SGEs carry local keys; else local addresses are looked up by range
     bool short_atomics;
     uint32_t flags;
-    uint32_t len;          // bytes in all
-    uint32_t pd;           // of the local keys
-    uint32_t remote;       // tid or queue
-    uint32_t target;       // queue: as connected, or as the request names it
+    uint32_t len;    // bytes in all
+    uint32_t pd;     // of the local keys
+    uint32_t remote; // tid or queue
+    uint32_t target; // queue: as connected, or as the request names it
+    bool bundle;     // `target` is a group of which a member is to be picked
+    uint8_t hint;
     uint32_t token;        // of the segment; of the target when it is a message
     uint32_t target_token; // WRITE_IMM: of the target
     uint64_t raddr, imm;
@@ -149,6 +151,8 @@ struct dock_fabric {
     int (*connect)(struct dock_conn *conn);
     void (*disconnect)(struct dock_conn *conn);
     enum dock_go (*start)(struct dock_conn *conn, struct dock_xfer *x, void *sq);
+    // A member of the group that conn leads to, 0: there is none. NULL: no groups here.
+    uint32_t (*pick)(struct dock_conn *conn, uint32_t hint);
     // A request that said MORE will not be continued. NULL: nothing is held for it.
     void (*abandon)(struct dock_conn *conn, struct dock_xfer *x);
     bool direct; // both sides' memory may be mapped: the device may do small WRITEs in line (fabric/direct.h)

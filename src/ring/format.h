@@ -57,6 +57,8 @@ enum dock_op {
 #define DOCK_F_INLINE (1u << 22)
 #define DOCK_F_TOKEN_EN (1u << 28)
 #define DOCK_F_OWNER (1u << 31)
+#define DOCK_TARGET_SHIFT 29u // of the target's kind in the flags: 0 JFR, 1 jetty, 2 group
+#define DOCK_TARGET_GROUP 2u
 
 // The first block as words. A WQE is written with plain stores: nobody reads it before the doorbell.
 struct dock_wqe {

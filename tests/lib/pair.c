@@ -63,6 +63,7 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
                               .raw = o->raw,
                               .on_error = o->on_error,
                               .unordered = o->unordered,
+                              .bundle = o->bundle,
                               .tell_eid = o->service >= DOCK_RM,
                               .open = o->open,
                               .short_atomics = o->short_atomics,

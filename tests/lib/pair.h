@@ -29,6 +29,7 @@ struct end_opts {
     bool signal_all, lock_free, raw, open, short_atomics;
     enum dock_on_error on_error;
     bool unordered;
+    struct dock_bundle *bundle;
     struct dock_rq *srq;
     struct dock_chan *chan;
 };

@@ -142,3 +142,34 @@ void dock_host_attention(struct dock_conn *c, uint32_t why)
     dock_publish32(&c->peer->port->attention, 1);
     dock_up_bell(c->peer);
 }
+
+// The list of a group, where its record leads now.
+static struct dock_grprec *members(struct dock_conn *c)
+{
+    struct dock_qrec *q = c->queue;
+    struct dock_qrec seen = {
+        .kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
+
+    if (dock_acquire32(&q->state) != DOCK_RTS || q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp ||
+        seen.kind_service != (DOCK_QUEUE_GROUP << 8 | (uint32_t)c->service) || seen.rq % 64)
+        return NULL;
+    return dock_view_at(c->peer->view, seen.rq, sizeof(struct dock_grprec));
+}
+
+uint32_t dock_host_pick(struct dock_conn *c, uint32_t hint)
+{
+    struct dock_grprec *g;
+    uint32_t n, id = 0;
+
+    dock_set64(&c->hazard->busy, ++c->hazard_value);
+    dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
+    g = dock_peek32(&c->peer->dead) ? NULL : members(c);
+    n = g ? dock_acquire32(&g->count) : 0; // pairs with the publishes in bundle.c
+    if (n > 0 && n <= DOCK_BUNDLE_MAX) {
+        if (g->policy == DOCK_BUNDLE_TURN)
+            hint = atomic_fetch_add_explicit(&g->turn, 1, memory_order_relaxed);
+        id = dock_peek32(&g->member[hint % n]) & DOCK_ID_MASK;
+    }
+    dock_direct_leave(c);
+    return id;
+}

@@ -14,6 +14,8 @@ void dock_host_disconnect(struct dock_conn *c);
 // (the hazard is lowered again). Left by dock_direct_leave. `begun`: only the queue where it began will do.
 bool dock_host_enter(struct dock_conn *c, bool begun);
 
+uint32_t dock_host_pick(struct dock_conn *c, uint32_t hint);
+
 // Tell the target's engine what we found wrong, or that something happened.
 void dock_host_attention(struct dock_conn *c, uint32_t why);
 

@@ -69,6 +69,7 @@ const struct dock_fabric dock_fabric_host = {
     .connect = dock_host_connect,
     .disconnect = dock_host_disconnect,
     .start = dock_host_start,
+    .pick = dock_host_pick,
     .abandon = dock_host_abandon,
     .direct = true,
 };

@@ -8,6 +8,7 @@ const struct dock_fabric dock_fabric_self = {
     .connect = dock_host_connect,
     .disconnect = dock_host_disconnect,
     .start = dock_host_start,
+    .pick = dock_host_pick,
     .abandon = dock_host_abandon,
     .direct = true,
 };

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -386,6 +387,79 @@ static void services_do_not_mix(void **state)
     }
 }
 
+// ---- threads of two devices, each with one queue that they share, to all targets of both
+
+#define POSTERS 4u
+#define ROUNDS 400u
+#define GOALS 6u
+
+struct crowd {
+    struct end from[2], to[GOALS];
+};
+
+struct poster {
+    struct crowd *crowd;
+    unsigned number;
+    pthread_t thread;
+};
+
+static void *add_to_all(void *arg)
+{
+    const struct poster *me = arg;
+    struct crowd *c = me->crowd;
+    struct end *from = &c->from[me->number % 2];
+    struct dock_wc wc;
+
+    for (unsigned n = 0; n < ROUNDS; n++) {
+        struct end *to = &c->to[(n + me->number) % GOALS];
+        struct dock_sge s = {.addr = (uintptr_t)from->mem + me->number * 8, .len = 8, .key = from->mr->lkey};
+        struct dock_wr wr = {.op = DOCK_OP_FADD,
+                             .nsge = 1,
+                             .sge = &s,
+                             .flags = DOCK_F_COMPLETE,
+                             .raddr = to->mr->va,
+                             .rkey = to->mr->rkey,
+                             .token = to->mr->token,
+                             .operand = 1};
+        wr_aim(&wr, dock_qp_number(to->qp));
+        while (end_post(from, &wr)) // full: a completion of either thread makes room
+            if (end_poll(from->scq, &wc))
+                assert_int_equal(wc.status, DOCK_OK);
+    }
+    return NULL;
+}
+
+static void threads_share_a_queue_to_many(void **state)
+{
+    struct end_opts o = rm(DOCK_ON_ERROR_CONTINUE);
+    static struct crowd c;
+    struct poster p[POSTERS];
+    struct dock_wc wc;
+    uint64_t sum = 0, want = (uint64_t)POSTERS * ROUNDS;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        open_ready(&c.from[i], i ? dev : other, &o);
+    for (unsigned i = 0; i < GOALS; i++)
+        open_ready(&c.to[i], i % 2 ? dev : other, &o);
+    for (unsigned i = 0; i < POSTERS; i++) {
+        p[i] = (struct poster){.crowd = &c, .number = i};
+        pthread_create(&p[i].thread, NULL, add_to_all, &p[i]);
+    }
+    for (unsigned i = 0; i < POSTERS; i++)
+        pthread_join(p[i].thread, NULL);
+    for (unsigned i = 0; i < 2; i++)
+        while (dock_peek64(&c.from[i].qp->rec->cqes) != want / 2 || end_poll(c.from[i].scq, &wc))
+            end_poll(c.from[i].scq, &wc);
+    for (unsigned i = 0; i < GOALS; i++) {
+        sum += dock_acquire64((dock_a64 *)(void *)c.to[i].mem);
+        end_close(&c.to[i]);
+    }
+    assert_int_equal(sum, want);
+    for (unsigned i = 0; i < 2; i++)
+        end_close(&c.from[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +472,7 @@ int main(void)
         cmocka_unit_test(tokens_of_segment_and_queue_are_checked_where_asked),
         cmocka_unit_test(unreliable_messages),
         cmocka_unit_test(services_do_not_mix),
+        cmocka_unit_test(threads_share_a_queue_to_many),
     };
 
     return cmocka_run_group_tests_name("queues without a connection", tests, open_devices, close_devices);

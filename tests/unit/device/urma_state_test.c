@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -427,6 +428,158 @@ static void a_program_suspends_and_stops_a_queue(void **state)
     }
 }
 
+// ---- groups
+
+#define MEMBERS 5u
+
+static void group_of(struct dock_dev *at, enum dock_bundle_policy policy, struct dock_bundle **g,
+                     struct end *e)
+{
+    struct end_opts o = {.service = DOCK_RM, .mem = 65536};
+
+    assert_int_equal(dock_bundle_create(at, policy, g), 0);
+    o.bundle = *g;
+    for (unsigned i = 0; i < MEMBERS; i++) {
+        open_ready(&e[i], at, &o);
+        for (unsigned k = 0; k < 4; k++)
+            assert_int_equal(end_recv(&e[i], i, e[i].mem, LEN), 0);
+    }
+    assert_int_equal(dock_bundle_destroy(*g), -EBUSY);
+}
+
+static unsigned received_by(struct end *e)
+{
+    struct dock_wc wc;
+
+    for (unsigned i = 0; i < MEMBERS; i++)
+        if (e[i].qp && end_poll(e[i].rcq, &wc)) {
+            assert_int_equal(wc.status, DOCK_OK);
+            return i;
+        }
+    return MEMBERS;
+}
+
+static void to_group(struct end *from, const struct dock_bundle *g, uint8_t hint, uint32_t status)
+{
+    struct dock_wr wr = wr_onesided(DOCK_OP_SEND, from, &sge, 0, LEN, from->mr, 0);
+
+    wr_aim(&wr, dock_bundle_number(g));
+    wr.bundle = true;
+    wr.hint = hint;
+    assert_int_equal(end_post(from, &wr), 0);
+    expect(from->scq, 0, status);
+}
+
+static void a_group_gives_its_members_turns_or_goes_by_the_hint(void **state)
+{
+    struct end_opts o = {.service = DOCK_RM, .mem = 65536, .on_error = DOCK_ON_ERROR_CONTINUE};
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        enum dock_bundle_policy policy = i % 2 ? DOCK_BUNDLE_HINT : DOCK_BUNDLE_TURN;
+        struct dock_bundle *g;
+        struct end from, e[MEMBERS];
+        open_ready(&from, dev, &o);
+        group_of(i / 2 ? dev : other, policy, &g, e);
+        for (unsigned n = 0; n < 3 * MEMBERS; n++) {
+            uint8_t hint = (uint8_t)(n * 7);
+            to_group(&from, g, hint, DOCK_OK);
+            assert_int_equal(received_by(e), (policy == DOCK_BUNDLE_HINT ? hint : n) % MEMBERS);
+        }
+        end_close(&e[0]); // the last one has its place now
+        e[0].qp = NULL;
+        for (unsigned n = 0; n < MEMBERS - 1; n++) {
+            to_group(&from, g, (uint8_t)n, DOCK_OK);
+            unsigned got = received_by(e);
+            assert_in_range(got, 1, MEMBERS - 1);
+        }
+        for (unsigned k = 1; k < MEMBERS; k++)
+            end_close(&e[k]);
+        to_group(&from, g, 0, DOCK_ST_RETRY_EXC); // nobody is left
+        assert_int_equal(dock_bundle_destroy(g), 0);
+        end_close(&from);
+    }
+}
+
+static void a_group_has_32_members_at_most(void **state)
+{
+    struct end_opts o = {.service = DOCK_RM, .mem = 4096};
+    static struct end e[DOCK_BUNDLE_MAX];
+    struct dock_bundle *g;
+    struct dock_qp *more;
+
+    (void)state;
+    assert_int_equal(dock_bundle_create(dev, DOCK_BUNDLE_TURN, &g), 0);
+    o.bundle = g;
+    for (unsigned i = 0; i < DOCK_BUNDLE_MAX; i++)
+        end_open(&e[i], dev, &o);
+    struct dock_qp_attr a = e[0].qp->attr;
+    assert_int_equal(dock_qp_create(dev, &a, &more), -EPERM);
+    for (unsigned i = 0; i < DOCK_BUNDLE_MAX; i++)
+        end_close(&e[i]);
+    assert_int_equal(dock_bundle_destroy(g), 0);
+}
+
+// ---- events, fewer of them
+
+static bool event_within(struct dock_chan *chan, struct dock_cq *cq, unsigned ms)
+{
+    struct pollfd p = {.fd = dock_chan_fd(chan), .events = POLLIN};
+    void *user;
+
+    if (poll(&p, 1, (int)ms) != 1)
+        return false;
+    assert_int_equal(dock_chan_get(chan, &user), 0);
+    dock_cq_ack(cq, 1);
+    return true;
+}
+
+static void message(struct end *from, struct end *to)
+{
+    assert_int_equal(end_recv(to, 1, to->mem, LEN), 0);
+    post(from, DOCK_OP_SEND, dock_qp_number(to->qp), to->mr, 1, LEN);
+    expect(from->scq, 1, DOCK_OK);
+}
+
+static void moderated_events_wait_for_a_count_or_a_time(void **state)
+{
+    struct end_opts o = {.service = DOCK_RM, .mem = 65536};
+    struct end from, to;
+
+    (void)state;
+    assert_int_equal(dock_chan_create(other, &o.chan), 0);
+    open_ready(&to, other, &o);
+    struct dock_chan *chan = o.chan;
+    o.chan = NULL;
+    open_ready(&from, dev, &o);
+    for (unsigned i = 0; i < 2; i++) {
+        dock_cq_moderate(to.rcq, 4, 0); // a count alone
+        dock_cq_arm(to.rcq, false, false);
+        for (unsigned n = 0; n < 3; n++)
+            message(&from, &to);
+        assert_false(event_within(chan, to.rcq, 20));
+        message(&from, &to);
+        assert_true(event_within(chan, to.rcq, 10000 * slow_down()));
+        for (unsigned n = 0; n < 4; n++)
+            expect(to.rcq, 1, DOCK_OK);
+        dock_cq_moderate(to.rcq, 100, 2000); // whatever comes first
+        dock_cq_arm(to.rcq, false, false);
+        message(&from, &to);
+        assert_true(event_within(chan, to.rcq, 10000 * slow_down()));
+        expect(to.rcq, 1, DOCK_OK);
+        dock_cq_moderate(to.rcq, 100, 0); // held, and let go when it is switched off
+        dock_cq_arm(to.rcq, false, false);
+        message(&from, &to);
+        assert_false(event_within(chan, to.rcq, 20));
+        dock_cq_moderate(to.rcq, 0, 0);
+        assert_true(event_within(chan, to.rcq, 10000 * slow_down()));
+        expect(to.rcq, 1, DOCK_OK);
+    }
+    end_close(&from);
+    end_close(&to);
+    assert_int_equal(dock_chan_destroy(chan), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +590,9 @@ int main(void)
         cmocka_unit_test(an_error_suspends_and_the_program_decides),
         cmocka_unit_test(an_error_stops_and_the_mark_comes_behind_the_flushed),
         cmocka_unit_test(a_program_suspends_and_stops_a_queue),
+        cmocka_unit_test(a_group_gives_its_members_turns_or_goes_by_the_hint),
+        cmocka_unit_test(a_group_has_32_members_at_most),
+        cmocka_unit_test(moderated_events_wait_for_a_count_or_a_time),
     };
 
     return cmocka_run_group_tests_name("URMA's queues", tests, open_devices, close_devices);

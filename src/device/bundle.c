@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Several queues of a device under one number, URMA's jetty group. Who sends to it picks the member, by the
+// list that stands in our arena (fabric/host/connect.c).
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+struct dock_bundle {
+    struct dock_dev *dev;
+    uint32_t number;
+    struct dock_qrec *rec;
+    struct dock_grprec *list;
+    uint64_t off;
+};
+
+static void publish(struct dock_bundle *g)
+{
+    struct dock_qrec *r = g->rec;
+
+    r->kind_service = DOCK_QUEUE_GROUP << 8 | DOCK_RM;
+    r->id = g->number;
+    r->pd = 0;
+    r->rq = g->off;
+    r->cq = 0;
+    r->sum = dock_qrec_sum(r);
+    dock_publish32(&r->serial, dock_peek32(&r->serial) + 1);
+    dock_publish32(&r->state, DOCK_RTS); // pairs with the acquire in dock_host_pick
+}
+
+int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, struct dock_bundle **out)
+{
+    struct dock_bundle *g = calloc(1, sizeof *g);
+    int err;
+
+    if (!g)
+        return dock_no_memory("a group of queues");
+    g->dev = dev;
+    err = dock_id_take(dev, dock_id_other(g), &g->number);
+    if (err)
+        goto no_id;
+    err = dock_arena_alloc(&dev->arena, sizeof *g->list, 64, &g->off);
+    if (err)
+        goto no_list;
+    g->rec = dock_id_record(dev, g->number);
+    g->list = dock_arena_at(&dev->arena, g->off);
+    memset(g->list, 0, sizeof *g->list);
+    g->list->policy = policy;
+    publish(g);
+    *out = g;
+    return 0;
+no_list:
+    dock_id_give(dev, g->number);
+no_id:
+    free(g);
+    return err;
+}
+
+int dock_bundle_destroy(struct dock_bundle *g)
+{
+    struct dock_dev *dev = g->dev;
+
+    if (dock_peek32(&g->list->count))
+        return dock_refuse(-EBUSY, "group %u still has %u members", g->number, dock_peek32(&g->list->count));
+    dock_publish32(&g->rec->state, DOCK_GONE); // pairs with the acquire in dock_host_pick
+    dock_quiesce(dev, NULL);
+    dock_arena_free(&dev->arena, g->off, sizeof *g->list);
+    dock_id_give(dev, g->number);
+    free(g);
+    return 0;
+}
+
+uint32_t dock_bundle_number(const struct dock_bundle *g)
+{
+    return g->number;
+}
+
+int dock_bundle_join(struct dock_bundle *g, uint32_t number)
+{
+    uint32_t n;
+
+    pthread_mutex_lock(&g->dev->lock);
+    n = dock_peek32(&g->list->count);
+    if (n < DOCK_BUNDLE_MAX) {
+        dock_set32(&g->list->member[n], number);
+        dock_publish32(&g->list->count, n + 1); // the member before the count; pairs with dock_host_pick
+    }
+    pthread_mutex_unlock(&g->dev->lock);
+    return n < DOCK_BUNDLE_MAX ? 0 : dock_refuse(-EPERM, "group %u has its %u members", g->number, n);
+}
+
+// The last takes the place that becomes free: whoever picks meanwhile finds a member, old or new.
+void dock_bundle_leave(struct dock_bundle *g, uint32_t number)
+{
+    pthread_mutex_lock(&g->dev->lock);
+    uint32_t n = dock_peek32(&g->list->count);
+    for (uint32_t i = 0; i < n; i++) {
+        if (dock_peek32(&g->list->member[i]) != number)
+            continue;
+        dock_set32(&g->list->member[i], dock_peek32(&g->list->member[n - 1]));
+        dock_publish32(&g->list->count, n - 1); // pairs with dock_host_pick
+        break;
+    }
+    pthread_mutex_unlock(&g->dev->lock);
+}
