@@ -94,6 +94,8 @@ void osh_job_meet(void)
         }
         memcpy(&osh.pe[pe].card, seat->card, sizeof osh.pe[pe].card);
     }
+    if (by_pmi)
+        osh_pmi_met();
 }
 
 void osh_job_finished(void)

@@ -153,6 +153,11 @@ void osh_pmi_finish(void)
     char line[LINE];
 
     talk("cmd=finalize\n", "finalize_ack", line);
+}
+
+// All have mapped it: its name is not needed any more, and nobody may be left to remove it later.
+void osh_pmi_met(void)
+{
     if (file_is_ours)
         unlink(osh.job_file);
 }
@@ -163,6 +168,4 @@ void osh_pmi_abort(int status)
 
     snprintf(line, sizeof line, "cmd=abort exitcode=%d\n", status);
     say(line);
-    if (file_is_ours)
-        unlink(osh.job_file);
 }

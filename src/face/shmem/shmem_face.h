@@ -152,6 +152,7 @@ struct osh_pmi {
 };
 // Meet through PMI-1 on the descriptor that a launcher gave. -errno.
 int osh_pmi_join(int fd, struct osh_pmi *out);
+void osh_pmi_met(void); // all cards are there
 void osh_pmi_finish(void);
 void osh_pmi_abort(int status);
 
