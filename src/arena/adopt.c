@@ -77,6 +77,7 @@ int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock
     struct stat st;
 
     *a = (struct dock_adopt){.mode = mode, .arena = arena, .counts = counts, .ops = ops, .user = user};
+    dock_adopt_watch_forks();
     if (fstat(arena->view.fd, &st))
         return -errno;
     a->inode = st.st_ino;
@@ -336,8 +337,18 @@ static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off,
         retry_ns = dock_now_ns() + RETRY_NS;
 }
 
+void dock_adopt_forget(void)
+{
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+        a->inherited = true;
+    dock_adopters = NULL;
+    holds = NULL;
+}
+
 void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)
 {
+    if (a->inherited)
+        return;
     if (h->prev)
         h->prev->next = h->next;
     else

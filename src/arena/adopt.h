@@ -87,6 +87,7 @@ struct dock_adopt {
     uint64_t lingering; // pages without a registration that could not be moved back
     unsigned whole;     // keys for the whole address space: every move concerns them
     bool paused;
+    bool inherited; // in a forked child: there is nothing to move back
     // The engine thread works under the gate, and leaves it while it sleeps.
     pthread_mutex_t gate;
     bool engine;

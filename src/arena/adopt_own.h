@@ -12,6 +12,10 @@
 
 extern struct dock_adopt *dock_adopters; // of the process
 
+// A forked child: all that it has inherited is its own memory, and nobody's registration.
+void dock_adopt_forget(void);
+void dock_adopt_watch_forks(void); // adopt_fork.c
+
 static inline uint64_t dock_page(void)
 {
     return (uint64_t)sysconf(_SC_PAGESIZE);

@@ -25,7 +25,7 @@
 
 #define THREADS 4096u
 #define STACK_BYTES 65536u
-#define PATIENCE_NS 200000000ull // for one thread to stop: one that waits in vfork stops only at the exec
+#define PATIENCE_NS 500000000ull // for one thread to stop: one that waits in vfork stops only at the exec
 
 enum { WORKING, STOPPED, FAILED, GO_ON };
 

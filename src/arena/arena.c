@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "arena/extent.h"
@@ -124,6 +125,15 @@ static int back(struct dock_arena *a, uint64_t off, uint64_t size)
     return 0;
 }
 
+// A forked child has the descriptor, and none of the memory. A descriptor that the program has closed may
+// lead to a file of its own by now.
+static bool is_ours(const struct dock_arena *a)
+{
+    struct stat st;
+
+    return a->view.pid == getpid() && !fstat(a->view.fd, &st) && st.st_ino == a->inode;
+}
+
 // Zero [off, off + size), and with it return every page that lies wholly in the free extent around it.
 static void erase(struct dock_arena *a, uint64_t off, uint64_t size, const struct dock_extent *around)
 {
@@ -134,11 +144,12 @@ static void erase(struct dock_arena *a, uint64_t off, uint64_t size, const struc
     if (hi > around->off + around->size)
         hi = off + size;
     // The kernel zeroes the parts of pages at both ends.
-    while (fallocate(a->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)lo, (off_t)(hi - lo))) {
-        if (errno == EINTR)
+    while (!is_ours(a) ||
+           fallocate(a->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)lo, (off_t)(hi - lo))) {
+        if (is_ours(a) && errno == EINTR)
             continue;
         void *p = dock_view_at(&a->view, off, size);
-        dock_warn("returning %llu bytes of the arena failed: %s", (unsigned long long)size, strerror(errno));
+        dock_info("%llu bytes of the arena are zeroed, not returned", (unsigned long long)size);
         if (p)
             memset(p, 0, size);
         break;
@@ -220,6 +231,9 @@ static int acquire(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t
     if (size > (uint64_t)1 << a->view.shift)
         return dock_refuse(-EFBIG, "%llu bytes do not fit into one arena window of %llu MiB",
                            (unsigned long long)size, (1ull << a->view.shift) >> 20);
+    if (!is_ours(a))
+        return dock_refuse(-EIO,
+                           "the arena is not this process's any more (fork, or its descriptor was closed)");
     return take(a, up(size, GRAIN), align, off);
 }
 
@@ -251,7 +265,16 @@ int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64
 
 void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size)
 {
+    if (a->view.pid != getpid())
+        return;
     give(a, off, up(size, GRAIN));
+}
+
+static uint64_t inode_of(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) ? 0 : st.st_ino;
 }
 
 int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
@@ -271,6 +294,7 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     ret = -pthread_mutex_init(&a->lock, NULL);
     if (ret)
         goto close_view;
+    a->inode = inode_of(a->view.fd);
     ret = grow(a);
     if (!ret && first)
         ret = dock_arena_alloc(a, first, GRAIN, &off); // the first allocation of an empty window is at 0
@@ -299,6 +323,8 @@ int dock_arena_window(struct dock_arena *a, uint64_t *off)
 {
     int ret;
 
+    if (!is_ours(a))
+        return -EIO;
     pthread_mutex_lock(&a->lock);
     ret = lengthen(a);
     if (!ret)

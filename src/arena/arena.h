@@ -30,6 +30,7 @@ struct dock_view {
 void dock_views_lock(void);
 void dock_views_unlock(void);
 bool dock_views_have(uint64_t addr);
+void dock_views_each(void (*each)(const struct dock_view *v, void *window));
 
 // View somebody's arena. Demands F_SEAL_SHRINK (else a peer's ftruncate is our SIGBUS): -EPERM.
 // Owns `fd` from then on, also on failure.
@@ -59,6 +60,7 @@ struct dock_arena {
     struct dock_extent *held;  // given back while somebody may still write there
     dock_a32 holding;          // changed under the lock
     uint64_t size;             // of the file: a multiple of the window size
+    uint64_t inode;            // of the file: the program may close our descriptors
     uint64_t used;
 };
 

@@ -23,6 +23,7 @@
 #define DOCK_PORT_MAGIC 0x4b434f4459524444u // "DDRYDOCK" read as bytes, little endian
 #define DOCK_PORT_VERSION 1
 #define DOCK_HAZARDS 32768
+#define DOCK_FATAL_FORKED 2u
 
 // Counters of the cold moments (base/probe.h); the hot ones are counted per queue.
 #define DOCK_MOMENTS 24
@@ -43,7 +44,8 @@ struct dock_port {
     // the engine sets asleep, full fence, looks for work (pairs with dock_bell_ring).
     _Alignas(64) dock_a32 asleep;
     dock_a32 attention; // some qrec.attention or cqrec.attention is set: peers set it, the engine clears it
-    dock_a32 fatal;     // the device was declared dead while stopped, or its memory was found corrupted
+    dock_a32 fatal;     // the device was declared dead while stopped, or its memory was found corrupted;
+                        // or, in a forked child's own blank page: it is the parent's
     dock_a32 nqueues, ncqs;
     dock_a32 hazard_high; // no hazard at or above this index was ever used
 

@@ -37,6 +37,16 @@ bool dock_views_have(uint64_t addr)
     return false;
 }
 
+void dock_views_each(void (*each)(const struct dock_view *v, void *window))
+{
+    for (const struct dock_view *v = views; v; v = v->next)
+        for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+            void *base = atomic_load_explicit(&v->window[i], memory_order_relaxed); // under the lock
+            if (base)
+                each(v, base);
+        }
+}
+
 static void enlist(struct dock_view *v)
 {
     dock_views_lock();

@@ -45,5 +45,9 @@ void dock_dev_bury_queues(struct dock_dev *dev)
 
 int dock_dev_usable(struct dock_dev *dev)
 {
-    return dock_peek32(&dev->port->fatal) ? dock_refuse(-EIO, "the device is dead: its peers gave it up") : 0;
+    uint32_t fatal = dock_peek32(&dev->port->fatal);
+
+    if (fatal == DOCK_FATAL_FORKED)
+        return dock_refuse(-EIO, "the device is the parent's of this forked child: open it anew");
+    return fatal ? dock_refuse(-EIO, "the device is dead: its peers gave it up") : 0;
 }

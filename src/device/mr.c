@@ -303,11 +303,12 @@ const struct dock_adopt_ops dock_mr_adopt_ops = {
 // Find its memory, give it a number, publish its keys.
 static int place(struct dock_dev *dev, struct dock_mr *mr)
 {
-    bool adopt = adopts(dev) && !mr->implicit;
+    bool adopt = adopts(dev);
     int err;
 
     if (adopt)
         dock_adopt_lock();
+    dev->adopt.whole += adopt && mr->implicit; // what it may touch is anywhere: no move goes on beside it
     err = mr->implicit ? 0 : locate(dev, mr);
     if (!err) {
         err = dock_tid_take(dev, mr);
@@ -327,8 +328,10 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
 static int make(struct dock_dev *dev, const struct dock_mr *like, struct dock_mr **out)
 {
     struct dock_mr *mr;
-    int err = dock_pd_use(dev, like->pd);
+    int err = dock_dev_usable(dev);
 
+    if (!err)
+        err = dock_pd_use(dev, like->pd);
     if (err)
         return err;
     err = dock_count_up(dev, &dev->n_mr, dev->limits.max_mr, "memory regions");
@@ -426,6 +429,7 @@ int dock_mr_deregister(struct dock_mr *mr)
     dock_quiesce(dev, NULL);
     if (adopts(dev))
         dock_adopt_lock();
+    dev->adopt.whole -= adopts(dev) && mr->implicit;
     leave_memory(dev, mr);
     if (adopts(dev))
         dock_adopt_unlock();

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// fork(): adopted memory is shared memory, which a child would share with its parent. So it is DONTFORK, the
+// child's handler builds private copies from the arena at the same addresses, and the parent's handler waits
+// until it has: the child sees the memory as it was at the fork, whoever writes first. A child that runs no
+// handlers (a raw clone) faults instead of corrupting its parent. vfork and posix_spawn share the address
+// space until exec, and meet nothing of this.
+//
+// The handlers are registered before anybody else's: prepare then runs last, and the others first, before
+// the program's own handlers let its threads go on.
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "arena/adopt_own.h"
+#include "arena/port.h"
+#include "base/log.h"
+#include "base/rawcall.h"
+
+#define RANGES 65536u // more mappings a process cannot have
+
+struct range {
+    struct dock_adopt *a;
+    uint64_t lo, hi, off;
+    uint32_t prot;
+};
+
+static struct {
+    struct range *range;
+    unsigned ranges;
+    int done[2]; // a pipe: the child has its copies, or is gone
+    pid_t parent;
+} at_fork = {.done = {-1, -1}};
+
+static bool list_one(void *arg, const struct dock_vma *v)
+{
+    struct dock_adopt *a = arg;
+
+    if (dock_vma_ours(a, v) && !dock_views_have(v->lo) && at_fork.ranges < RANGES)
+        at_fork.range[at_fork.ranges++] = (struct range){a, v->lo, v->hi, v->off, v->prot};
+    return true;
+}
+
+static void list_ranges(void)
+{
+    at_fork.ranges = 0;
+    if (!at_fork.range) {
+        void *room = mmap(NULL, RANGES * sizeof(struct range), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (room == MAP_FAILED)
+            return;
+        at_fork.range = room;
+    }
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+        if (dock_peek64(&a->counts->bytes))
+            dock_maps_walk(0, UINT64_MAX, list_one, a);
+}
+
+// The locks are held over the fork: nothing moves, and the child finds them in order.
+static void prepare(void)
+{
+    dock_adopt_lock();
+    dock_views_lock();
+    at_fork.parent = getpid();
+    list_ranges();
+    if (at_fork.ranges && pipe2(at_fork.done, O_CLOEXEC))
+        at_fork.done[0] = at_fork.done[1] = -1;
+}
+
+static void parent(void)
+{
+    char byte;
+
+    if (at_fork.done[0] >= 0) {
+        close(at_fork.done[1]);
+        while (read(at_fork.done[0], &byte, 1) < 0 && errno == EINTR) // or the end: the child is gone
+            ;
+        close(at_fork.done[0]);
+        at_fork.done[0] = at_fork.done[1] = -1;
+    } else if (at_fork.ranges) {
+        dock_warn(
+            "no descriptor to wait for a forked child with: it may see later stores to registered memory");
+    }
+    for (unsigned i = 0; i < at_fork.ranges; i++)
+        dock_count64(&at_fork.range[i].a->counts->forked_bytes, at_fork.range[i].hi - at_fork.range[i].lo);
+    dock_views_unlock();
+    dock_adopt_unlock();
+}
+
+// From the arena; if the program has closed it, from the parent, which waits.
+static bool fill(const struct range *r)
+{
+    uint64_t at = r->lo, off = r->off;
+    int fd = dock_fit_arena(r->a) ? r->a->arena->view.fd : -1;
+
+    while (fd >= 0 && at < r->hi) {
+        long n = dock_rawcall(SYS_pread64, fd, (long)at, (long)(r->hi - at), (long)off, 0, 0);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        at += (uint64_t)n;
+        off += (uint64_t)n;
+    }
+    while (at < r->hi) {
+        struct iovec v = {(void *)(uintptr_t)at, r->hi - at};
+        long n = dock_rawcall(SYS_process_vm_readv, at_fork.parent, (long)&v, 1, (long)&v, 1, 0);
+        if (n <= 0)
+            return false;
+        at += (uint64_t)n;
+    }
+    return true;
+}
+
+static void rebuild(const struct range *r)
+{
+    long len = (long)(r->hi - r->lo);
+    long at = dock_rawcall(SYS_mmap, (long)r->lo, len, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+    if (at != (long)r->lo)
+        return;
+    if (!fill(r)) { // rather a fault than wrong bytes
+        dock_rawcall(SYS_munmap, (long)r->lo, len, 0, 0, 0, 0);
+        dock_error("a forked child cannot read the registered memory of its parent: it is not mapped here");
+        return;
+    }
+    if (r->prot != (PROT_READ | PROT_WRITE))
+        dock_rawcall(SYS_mprotect, (long)r->lo, len, r->prot, 0, 0, 0);
+}
+
+// What the child has inherited is a device whose queues are all in RESET and whose completions never come:
+// every use is refused with the reason, and none touches the parent's memory.
+static void blind(const struct dock_view *v, void *base)
+{
+    dock_rawcall(SYS_mmap, (long)base, 1l << v->shift, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+static void child(void)
+{
+    for (unsigned i = 0; i < at_fork.ranges; i++)
+        rebuild(&at_fork.range[i]);
+    if (at_fork.done[0] >= 0) {
+        close(at_fork.done[0]);
+        close(at_fork.done[1]); // the parent reads the end
+        at_fork.done[0] = at_fork.done[1] = -1;
+    }
+    dock_views_each(blind);
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next) {
+        struct dock_port *port = dock_arena_at(a->arena, 0);
+        if (port)
+            dock_set32(&port->fatal, DOCK_FATAL_FORKED);
+    }
+    dock_views_unlock();
+    dock_adopt_forget();
+    dock_adopt_unlock();
+}
+
+static void register_handlers(void)
+{
+    pthread_atfork(prepare, parent, child);
+}
+
+void dock_adopt_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, register_handlers);
+}
+
+__attribute__((constructor)) static void watch_early(void)
+{
+    dock_adopt_watch_forks();
+}
