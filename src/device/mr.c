@@ -320,6 +320,8 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
         if (!mr->implicit)
             dock_segrec_publish(dev, mr, 0);
     }
+    if (err)
+        dev->adopt.whole -= adopt && mr->implicit;
     if (adopt)
         dock_adopt_unlock();
     return err;
