@@ -122,6 +122,11 @@ uint32_t dock_cq_depth(const struct dock_cq *cq)
     return cq->view.depth;
 }
 
+uint32_t dock_cq_number(const struct dock_cq *cq)
+{
+    return cq->id;
+}
+
 int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once)
 {
     uint32_t none = DOCK_ARM_NONE, dw0;

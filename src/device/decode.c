@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From the ring to a request. The WQE is copied out first: what is executed is what was checked, whoever
 // writes the ring meanwhile.
+#include "device/identity.h"
 #include "device/internal.h"
 
 static uint64_t word64(const struct dock_sq *sq, unsigned at)
@@ -132,6 +133,23 @@ static uint32_t decode_data(struct dock_sq *sq, struct dock_xfer *x, unsigned at
     return 0;
 }
 
+// Both ends are on this host. The source is the address that the WQE names by its index if it is of the
+// destination's family, else the first that is, for a group, or the destination.
+static void decode_addresses(const struct dock_wqe *w, struct dock_xfer *x)
+{
+    const struct dock_identity *me = dock_identity();
+    uint32_t header = w->flags & DOCK_F_UDF ? w->udf : 0, named = (header >> 16) - 1, i;
+
+    x->tclass = (uint8_t)header;
+    x->hops = (uint8_t)(header >> 8);
+    i = named;
+    if (i >= me->gids || !me->gid[i].raw[0] != !(x->eid[0] | x->eid[1]))
+        for (i = 0; i < me->gids && !me->gid[i].raw[0] != !(x->eid[0] | x->eid[1]); i++)
+            ;
+    if (i < me->gids && (named < me->gids || dock_eid_is_group(x->eid)))
+        memcpy(x->from, me->gid[i].raw, sizeof x->from);
+}
+
 uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
 {
     const struct dock_wqe *w = &sq->wqe.w;
@@ -156,5 +174,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
         decode_special(sq, x);
     if (__builtin_expect(dock_service_names(x->service), 0))
         decode_target(sq, x);
+    if (__builtin_expect(x->service == DOCK_UD, 0))
+        decode_addresses(w, x);
     return decode_data(sq, x, dock_wqe_data_at(x->op));
 }

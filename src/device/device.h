@@ -145,6 +145,7 @@ void dock_cq_ack(struct dock_cq *cq, unsigned n);
 // wakes nobody). The engine looks every 200 microseconds.
 void dock_cq_moderate(struct dock_cq *cq, uint32_t count, uint32_t period_us);
 uint32_t dock_cq_depth(const struct dock_cq *cq);
+uint32_t dock_cq_number(const struct dock_cq *cq);
 
 // ---- receive queues that several queue pairs share
 

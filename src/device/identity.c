@@ -12,10 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-
-// A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its
-// adapter.
-enum { VENDOR_ID = 0x02dd0c, PART_ID = 1, MLX_VENDOR_ID = 0x02c9, MLX_PART_ID = 4119 };
+#include "device/profile.h"
 
 static struct dock_identity self;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -118,11 +115,8 @@ static void add_plain_loopback(void)
 
 static void take_vendor(void)
 {
-    const char *profile = getenv("DRYDOCK_PROFILE");
-    bool mlx = profile && !strcmp(profile, "mlx5");
-
-    self.vendor_id = mlx ? MLX_VENDOR_ID : VENDOR_ID;
-    self.vendor_part_id = mlx ? MLX_PART_ID : PART_ID;
+    self.vendor_id = dock_profile()->vendor_id;
+    self.vendor_part_id = dock_profile()->part_id;
 }
 
 static void take(void)

@@ -34,6 +34,10 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
 {
     const struct dock_lkey *l;
 
+    if (__builtin_expect(!sge->len, 0)) { // names no byte, so no region either
+        *out = (struct dock_span){.plain = sge->va};
+        return DOCK_OK;
+    }
     if (__builtin_expect(x->keyed, 1)) {
         uint32_t tid = sge->key >> 8;
         l = tid < dev->nsegments ? &dev->lkeys[tid] : &dev->lkeys[0];

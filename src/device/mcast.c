@@ -3,7 +3,6 @@
 // included. It is delivered by the host fabric whatever carries the rest.
 #include <errno.h>
 
-#include "device/identity.h"
 #include "device/internal.h"
 
 bool dock_eid_is_group(const uint8_t eid[16])
@@ -55,20 +54,6 @@ void dock_qp_leave_all(struct dock_qp *qp)
         dock_group_leave_all(&qp->dev->groups, qp->dev->waiter.me, qp->number);
 }
 
-// The header of a datagram to a group names an address of this host of the group's family as its source.
-static void name_source(struct dock_xfer *x)
-{
-    const struct dock_identity *me = dock_identity();
-    bool ipv4 = x->eid[0] == 0;
-
-    for (uint32_t i = 0; i < me->gids; i++)
-        if ((me->gid[i].raw[0] == 0) == ipv4) {
-            memcpy(x->from, me->gid[i].raw, sizeof x->from);
-            return;
-        }
-    memcpy(x->from, me->gid[0].raw, sizeof x->from);
-}
-
 // The way to the next member that is to get it; NULL: there is none left.
 static struct dock_conn *next_way(struct dock_qp *qp, uint32_t *at)
 {
@@ -105,7 +90,6 @@ int dock_mcast_send(struct dock_sq *sq, bool patient)
     if (err == -EAGAIN && patient)
         return err;
     x->status = DOCK_OK;
-    name_source(x);
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     dock_fence_light(); // pairs with the heavy fence of dock_quiesce, as in perform()
     for (uint32_t at = 0; x->status != DOCK_ST_LOC_PROT && (c = next_way(sq->qp, &at));) {

@@ -131,6 +131,13 @@ static void put_target(struct dock_wqe *w, const struct dock_wr *wr)
         w->eid[i] = wr->eid[15 - i];
 }
 
+// A datagram names its target in the control part as URMA's do, and says more in the udf word.
+static void put_header(struct dock_wqe *w, const struct dock_wr *wr)
+{
+    w->udf = wr->header;
+    w->flags |= wr->header ? DOCK_F_UDF : 0;
+}
+
 static void encode(const struct dock_sq_post *sq, char *b, const struct dock_wr *wr, uint32_t flags)
 {
     put_control(sq, (struct dock_wqe *)b, wr, flags);
@@ -138,6 +145,8 @@ static void encode(const struct dock_sq_post *sq, char *b, const struct dock_wr 
         put_special(sq, b, wr);
     if (sq->names && wr->eid) // a NOP goes nowhere
         put_target((struct dock_wqe *)b, wr);
+    if (__builtin_expect(sq->names && !sq->urma && wr->eid, 0))
+        put_header((struct dock_wqe *)b, wr);
     if (flags & DOCK_F_INLINE)
         put_inline(b + dock_wqe_data_at(wr->op), wr);
     else if (wr->op != DOCK_OP_BIND)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device/internal.h"
+#include "device/profile.h"
 
 // Blocks that the largest WR of this queue takes: WRITE with immediate has the longest control part of those
 // that carry all the SGEs; an atomic takes two.
@@ -92,6 +93,7 @@ static int make_send_ring(struct dock_qp *qp)
     sq->post.names = dock_service_names(qp->attr.service);
     sq->post.simple = qp->attr.max_send_sge && !sq->post.names;
     sq->post.token_at = sq->post.urma ? offsetof(struct dock_wr, token) : offsetof(struct dock_wr, rkey);
+    sq->post.free_early = dock_profile()->slot_free_at_execution && !qp->attr.raw;
     return qp->attr.raw ? dock_raw_open(qp, blocks) : 0;
 }
 

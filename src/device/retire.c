@@ -17,6 +17,8 @@ static void publish(struct dock_sq *sq, const struct dock_outcome *o)
         .seq = sq->retired,
     };
 
+    if (__builtin_expect(sq->post.free_early, 0))
+        memcpy(e.data, &sq->post.wrid[o->last_block & sq->post.mask], sizeof e.data);
     // an unknown opcode must not show as DOCK_CQE_SKIP
     dock_set32(&e.dw0, dock_qp_cqe_flags(qp) | (o->op & 0x7fu) << 8 | (o->status & 0xff) << 16 |
                            o->status >> 8 << 24);
@@ -40,6 +42,8 @@ void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o)
     if (o->flags & DOCK_F_COMPLETE || o->status)
         publish(sq, o);
     sq->retired++;
+    if (__builtin_expect(sq->post.free_early, 0)) // pairs with has_room in post.c
+        dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | (o->last_block + 1));
 }
 
 bool dock_sq_flights_open(struct dock_sq *sq)

@@ -45,6 +45,7 @@ struct dock_wr {
     const uint8_t *eid; // UD, RM, UM: of the target
     bool bundle;        // RM: `remote` is the number of a group
     uint8_t hint;       // which member, when the group goes by hints
+    uint32_t header;    // UD: DOCK_UD_HEADER, or 0
     // BIND: window key `rkey`, new variant in `imm`, range raddr..raddr+operand, rights in `compare`
 };
 
@@ -62,6 +63,7 @@ struct dock_sq_post {
     uint8_t lock_free, sge_max;
     uint8_t urma, names;      // of the service: tokens apart from keys; no connection
     uint8_t simple, token_at; // for the common WQE: it may be one, and where dock_wr has its token
+    uint8_t free_early;       // slots are free when executed (profile): the id goes with the completion
     const dock_a32 *state;    // of the queue, enum dock_state
     const dock_a64 *executed; // WRs since the queue was made, their sources read; acquire pairs with run.c
     // line 1: written by the poller (under the CQ's lock), read by the poster

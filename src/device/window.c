@@ -84,7 +84,7 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
     if (!mw || mw->kind == DOCK_SEG_MR || mw->pd != sq->qp->attr.pd)
         return false;
     if (x->operand == 0)
-        return true; // length 0: unbind
+        return mw->kind == DOCK_SEG_MW1; // length 0 unbinds type 1, and is no bind of type 2
     if (mw->kind == DOCK_SEG_MW2 && mw->region &&
         !(dock_acquire64(&mw->dev->segments[mw->tid].generation) & 1))
         return false; // type 2: once, until it is invalidated
@@ -151,11 +151,21 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
     return mw ? DOCK_OK : DOCK_ST_MW_BIND;
 }
 
+// Bound to another queue: only that one takes it back.
+static bool others(const struct dock_sq *sq, const struct dock_mr *mw)
+{
+    const struct dock_segrec *s = &mw->dev->segments[mw->tid];
+
+    return mw->region && !(dock_peek64(&s->generation) & 1) && (s->kind_qpn & DOCK_ID_MASK) != sq->qp->number;
+}
+
 // dev->lock is held: the key is any number, its window may be going away.
 static struct dock_mr *window_of_key(const struct dock_sq *sq, uint32_t key)
 {
     struct dock_mr *mw = by_key(sq->qp->dev, key);
 
+    if (mw && others(sq, mw))
+        return NULL;
     return mw && mw->kind == DOCK_SEG_MW2 && mw->rkey == key && mw->pd == sq->qp->attr.pd ? mw : NULL;
 }
 

@@ -55,6 +55,11 @@ enum dock_op {
 #define DOCK_F_SOLICITED (1u << 20)
 #define DOCK_F_COMPLETE (1u << 21)
 #define DOCK_F_INLINE (1u << 22)
+#define DOCK_F_UDF (1u << 23)
+
+// What a datagram says in its udf word, when it says anything: traffic class, hop limit, and one more than the
+// index of its source address.
+#define DOCK_UD_HEADER(tclass, hops, gid) ((uint32_t)(tclass) | (uint32_t)(hops) << 8 | ((gid) + 1u) << 16)
 #define DOCK_F_TOKEN_EN (1u << 28)
 #define DOCK_F_OWNER (1u << 31)
 #define DOCK_TARGET_SHIFT 29u // of the target's kind in the flags: 0 JFR, 1 jetty, 2 group

@@ -63,8 +63,18 @@ int dock_rqview_open(struct dock_view *view, uint64_t off, struct dock_rqview *o
     return out->sges && out->index && out->claims ? 0 : -EBADMSG;
 }
 
-int dock_rq_take(struct dock_rqview *v, const struct dock_waiter *w, uint64_t claim, uint32_t *number,
-                 uint32_t *left)
+static bool fits(const struct dock_rqview *v, uint32_t number, uint64_t bytes)
+{
+    const struct dock_wqe_sge *s = dock_rq_sges(v, number);
+    uint64_t room = 0;
+
+    for (uint32_t i = 0; i < v->stride && room < bytes; i++)
+        room += s[i].len;
+    return room >= bytes;
+}
+
+int dock_rq_take_for(struct dock_rqview *v, const struct dock_waiter *w, uint64_t claim, uint64_t bytes,
+                     uint32_t *number, uint32_t *left)
 {
     bool inherited; // a dead holder's claim is found by the owner's repair; its index is simply still there
     uint32_t ci = dock_word_lock(&v->rec->ci, w, &inherited);
@@ -75,6 +85,10 @@ int dock_rq_take(struct dock_rqview *v, const struct dock_waiter *w, uint64_t cl
         return posted ? -EBADMSG : -EAGAIN;
     }
     uint32_t n = dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1);
+    if (__builtin_expect(bytes && !fits(v, n, bytes), 0)) {
+        dock_word_unlock(&v->rec->ci, w, ci);
+        return -EMSGSIZE;
+    }
     dock_publish64(&v->claims[n], claim);
     dock_probe(DOCK_AT_CLAIM, v->id, ci);
     dock_word_unlock(&v->rec->ci, w, ci + 1);

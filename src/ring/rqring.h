@@ -70,8 +70,15 @@ static inline uint32_t dock_claim_queue(uint64_t claim)
 
 // Take the oldest posted receive: its number in *number (checked against the size), how many remain posted
 // in *left. -EAGAIN: none posted. Any initiator.
-int dock_rq_take(struct dock_rqview *v, const struct dock_waiter *w, uint64_t claim, uint32_t *number,
-                 uint32_t *left);
+// The same unless it has fewer than `bytes`: it stays then, -EMSGSIZE.
+int dock_rq_take_for(struct dock_rqview *v, const struct dock_waiter *w, uint64_t claim, uint64_t bytes,
+                     uint32_t *number, uint32_t *left);
+
+static inline int dock_rq_take(struct dock_rqview *v, const struct dock_waiter *w, uint64_t claim,
+                               uint32_t *number, uint32_t *left)
+{
+    return dock_rq_take_for(v, w, claim, 0, number, left);
+}
 
 static inline struct dock_wqe_sge *dock_rq_sges(const struct dock_rqview *v, uint32_t number)
 {

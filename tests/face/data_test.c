@@ -356,21 +356,59 @@ static void malformed_requests_are_einval_and_change_nothing(void **state)
     pair_close(&l, &r);
 }
 
-static void opcodes_that_a_service_has_not_are_einval(void **state)
+static void opcodes_that_a_service_has_not_fail_as_local_operation_errors(void **state)
 {
+    static const enum ibv_wr_opcode op[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
     struct end_options uc = {.type = IBV_QPT_UC};
     struct end l, r;
 
     (void)state;
-    pair_open(&l, &r, &uc);
-    struct ibv_sge sge = end_sge(&l, 0, 8);
-    struct ibv_send_wr read = send_wr(1, IBV_WR_RDMA_READ, &sge, (uintptr_t)r.buf, r.mr->rkey);
-    struct ibv_send_wr add = send_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, (uintptr_t)r.buf, r.mr->rkey);
-    struct ibv_send_wr write = send_wr(2, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, r.mr->rkey);
-    CHECK_INT(post(&l, &read), EINVAL);
-    CHECK_INT(post(&l, &add), EINVAL);
-    CHECK_INT(post(&l, &write), 0);
-    expect_wc(l.cq, 2, IBV_WC_SUCCESS, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        pair_open(&l, &r, &uc);
+        struct ibv_sge sge = end_sge(&l, 0, 8);
+        struct ibv_send_wr wr = send_wr(1, op[i], &sge, (uintptr_t)r.buf, r.mr->rkey);
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, 1, IBV_WC_LOC_QP_OP_ERR, NULL);
+        CHECK_INT(end_state(&l), IBV_QPS_SQE);
+        CHECK_INT(end_state(&r), IBV_QPS_RTS);
+        pair_close(&l, &r);
+    }
+}
+
+// A piece of no bytes names no memory: neither its address nor its key is looked at.
+static void a_piece_of_no_bytes_names_nothing(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    struct ibv_sge none = {.addr = 1, .length = 0, .lkey = 0xdead};
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_SEND, &none, 0, 0);
+    struct ibv_recv_wr *bad, recv = {.wr_id = 2, .sg_list = &none, .num_sge = 1};
+    CHECK_INT(ibv_post_recv(r.qp, &recv, &bad), 0);
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(r.rcq, 2, IBV_WC_SUCCESS, NULL);
+    pair_close(&l, &r);
+}
+
+static void a_region_of_no_bytes_takes_accesses_of_no_bytes(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    struct ibv_mr *none = ibv_reg_mr(r.pd, r.buf, 0, FULL_ACCESS);
+    CHECK(none != NULL);
+    struct ibv_sge sge = end_sge(&l, 0, 0);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, none->rkey);
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    sge.length = 1;
+    wr.wr_id = 2;
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 2, IBV_WC_REM_ACCESS_ERR, NULL);
+    CHECK_INT(ibv_dereg_mr(none), 0);
     pair_close(&l, &r);
 }
 
@@ -445,7 +483,9 @@ int main(void)
         cmocka_unit_test(a_list_that_does_not_fit_stops_at_bad_wr),
         cmocka_unit_test(a_slot_is_free_when_a_covering_completion_was_polled),
         cmocka_unit_test(malformed_requests_are_einval_and_change_nothing),
-        cmocka_unit_test(opcodes_that_a_service_has_not_are_einval),
+        cmocka_unit_test(opcodes_that_a_service_has_not_fail_as_local_operation_errors),
+        cmocka_unit_test(a_piece_of_no_bytes_names_nothing),
+        cmocka_unit_test(a_region_of_no_bytes_takes_accesses_of_no_bytes),
         cmocka_unit_test(iova_names_the_memory),
         cmocka_unit_test(an_srq_serves_two_queues_in_order),
     };

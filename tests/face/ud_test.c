@@ -225,23 +225,75 @@ static void a_datagram_longer_than_the_mtu_is_a_local_error(void **state)
     ud_close(&p);
 }
 
-static void requests_without_an_address_handle_are_einval(void **state)
+// IBTA vol 1, C10-10: they are found wrong when they are executed.
+static void a_handle_of_another_domain_and_a_foreign_opcode_are_local_operation_errors(void **state)
+{
+    struct ud_pair p;
+
+    (void)state;
+    for (int foreign_op = 0; foreign_op < 2; foreign_op++) {
+        ud_open(&p);
+        struct ibv_sge sge = end_sge(&p.l, 0, 4);
+        struct ibv_send_wr wr = datagram(&p, &sge, 1);
+        wr.wr.ud.ah = NULL;
+        CHECK_INT(post(&p.l, &wr), EINVAL);
+        struct ibv_ah *foreign = handle(&p.r, &p.l.gid); // of another domain
+        wr = datagram(&p, &sge, 1);
+        if (foreign_op)
+            wr.opcode = IBV_WR_RDMA_WRITE;
+        else
+            wr.wr.ud.ah = foreign;
+        CHECK_INT(post(&p.l, &wr), 0);
+        expect_wc(p.l.cq, 1, IBV_WC_LOC_QP_OP_ERR, NULL);
+        CHECK_INT(end_state(&p.l), IBV_QPS_SQE);
+        CHECK_INT(ibv_destroy_ah(foreign), 0);
+        ud_close(&p);
+    }
+}
+
+// IBTA vol 1, 9.9.3: it is dropped, and the receive stays for the next one.
+static void a_datagram_that_does_not_fit_leaves_the_receive(void **state)
+{
+    struct ud_pair p;
+    struct ibv_wc wc;
+
+    (void)state;
+    ud_open(&p);
+    struct ibv_sge sge = end_sge(&p.l, 0, 100);
+    struct ibv_send_wr wr = datagram(&p, &sge, 1);
+    CHECK_INT(post_recv(&p.r, 2, 0, 139), 0);
+    CHECK_INT(post(&p.l, &wr), 0);
+    expect_wc(p.l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_empty(p.r.rcq, 10);
+    sge.length = 99;
+    CHECK_INT(post(&p.l, &wr), 0);
+    expect_wc(p.r.rcq, 2, IBV_WC_SUCCESS, &wc);
+    CHECK_INT(wc.byte_len, 139);
+    ud_close(&p);
+}
+
+static void traffic_class_and_hop_limit_stand_in_the_header(void **state)
 {
     struct ud_pair p;
 
     (void)state;
     ud_open(&p);
+    struct ibv_ah_attr a = {
+        .is_global = 1,
+        .port_num = 1,
+        .grh = {
+            .dgid = p.r.gid, .sgid_index = (uint8_t)p.l.gid_index, .hop_limit = 9, .traffic_class = 0xa8}};
+    struct ibv_ah *ah = ibv_create_ah(p.l.pd, &a);
+    CHECK(ah != NULL);
     struct ibv_sge sge = end_sge(&p.l, 0, 4);
     struct ibv_send_wr wr = datagram(&p, &sge, 1);
-    wr.wr.ud.ah = NULL;
-    CHECK_INT(post(&p.l, &wr), EINVAL);
-    struct ibv_ah *foreign = handle(&p.r, &p.l.gid); // of another domain
-    wr.wr.ud.ah = foreign;
-    CHECK_INT(post(&p.l, &wr), EINVAL);
-    wr = datagram(&p, &sge, 1);
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    CHECK_INT(post(&p.l, &wr), EINVAL);
-    CHECK_INT(ibv_destroy_ah(foreign), 0);
+    wr.wr.ud.ah = ah;
+    CHECK_INT(post_recv(&p.r, 2, 0, 100), 0);
+    CHECK_INT(post(&p.l, &wr), 0);
+    expect_wc(p.r.rcq, 2, IBV_WC_SUCCESS, NULL);
+    CHECK_INT((uint8_t)p.r.buf[21], 0xa8);
+    CHECK_INT(p.r.buf[28], 9);
+    CHECK_INT(ibv_destroy_ah(ah), 0);
     ud_close(&p);
 }
 
@@ -268,7 +320,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_delivered_is_dropped_silently),
         cmocka_unit_test(a_receive_without_room_for_40_more_bytes),
         cmocka_unit_test(a_datagram_longer_than_the_mtu_is_a_local_error),
-        cmocka_unit_test(requests_without_an_address_handle_are_einval),
+        cmocka_unit_test(a_handle_of_another_domain_and_a_foreign_opcode_are_local_operation_errors),
+        cmocka_unit_test(a_datagram_that_does_not_fit_leaves_the_receive),
+        cmocka_unit_test(traffic_class_and_hop_limit_stand_in_the_header),
         cmocka_unit_test(an_address_without_grh_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

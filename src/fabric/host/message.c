@@ -81,7 +81,9 @@ static enum dock_go done(struct dock_xfer *x, uint32_t status)
 static int claim(struct dock_conn *c, struct dock_xfer *x)
 {
     uint32_t left, limit;
-    int err = dock_rq_take(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->dest_qp), &x->receive, &left);
+    uint64_t need = c->service == DOCK_UD ? (uint64_t)x->len + GRH_BYTES : 0;
+    int err = dock_rq_take_for(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->dest_qp), need,
+                               &x->receive, &left);
 
     if (err)
         return err;
@@ -144,9 +146,10 @@ static void build_ipv4(const struct dock_xfer *x, uint8_t *ip)
     uint32_t sum = 0;
 
     ip[0] = 0x45;
+    ip[1] = x->tclass;
     ip[2] = (uint8_t)((x->len + 28) >> 8);
     ip[3] = (uint8_t)(x->len + 28);
-    ip[8] = 64;
+    ip[8] = x->hops ? x->hops : 64;
     ip[9] = 17; // UDP
     memcpy(ip + 12, x->from + 12, 4);
     memcpy(ip + 16, x->eid + 12, 4);
@@ -160,11 +163,12 @@ static void build_ipv4(const struct dock_xfer *x, uint8_t *ip)
 
 static void build_ipv6(const struct dock_xfer *x, uint8_t *ip)
 {
-    ip[0] = 0x60;
+    ip[0] = (uint8_t)(0x60 | x->tclass >> 4);
+    ip[1] = (uint8_t)(x->tclass << 4);
     ip[4] = (uint8_t)((x->len + 8) >> 8);
     ip[5] = (uint8_t)(x->len + 8);
     ip[6] = 17; // UDP
-    ip[7] = 64;
+    ip[7] = x->hops ? x->hops : 64;
     memcpy(ip + 8, x->from, 16);
     memcpy(ip + 24, x->eid, 16);
 }
@@ -276,6 +280,9 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
         if (status)
             return done(x, status);
         int err = claim(c, x);
+        if (err ==
+            -EMSGSIZE) // IBTA vol 1, 9.9.3: a datagram that does not fit leaves the receive where it is
+            return drop(c, x);
         if (err == -EAGAIN)
             return dock_service_lossy(c->service) ? drop(c, x) : DOCK_GO_RNR;
         if (err)

@@ -6,6 +6,7 @@
 #include "face/verbs/verbs_face.h"
 
 static dock_a32 handles_in_use; // of all contexts: the limit is the device's
+static dock_a32 handles_given;
 
 int vb_check_av(const struct ibv_ah_attr *av, const char *call)
 {
@@ -33,6 +34,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
     if (!pd || !attr)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_ah: no domain or no address given"));
+    if (!vb_pd_known(pd))
+        return vb_none(dock_refuse(-ENOENT, "ibv_create_ah: no domain has handle %#x", pd->handle));
     err = vb_check_av(attr, "ibv_create_ah");
     if (err)
         return vb_none(-err);
@@ -46,7 +49,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     }
     ah->ah.context = pd->context;
     ah->ah.pd = pd;
+    ah->ah.handle = ah->handle = vb_count(&handles_given, 1) + 1;
     memcpy(ah->eid, attr->grh.dgid.raw, sizeof ah->eid);
+    ah->header = DOCK_UD_HEADER(attr->grh.traffic_class, attr->grh.hop_limit, attr->grh.sgid_index);
     vb_pd_use(pd);
     vb_object_made(pd->context);
     return &ah->ah;
@@ -55,7 +60,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
     if (!ah)
-        return dock_refuse(EINVAL, "ibv_destroy_ah: no handle given");
+        return vb_status(dock_refuse(EINVAL, "ibv_destroy_ah: no handle given"));
+    if (ah->handle != vb_ah(ah)->handle)
+        return vb_status(dock_refuse(ENOENT, "ibv_destroy_ah: nothing has handle %#x", ah->handle));
     vb_pd_drop(ah->pd);
     vb_count(&handles_in_use, -1);
     vb_object_gone(ah->context);

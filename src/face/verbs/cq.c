@@ -116,6 +116,7 @@ static struct vb_cq *create(struct ibv_context *context, const struct ibv_cq_ini
     cq->ex.channel = a->channel;
     cq->ex.cq_context = a->cq_context;
     cq->ex.cqe = (int)dock_cq_depth(cq->dev);
+    cq->ex.handle = dock_cq_number(cq->dev);
     pthread_mutex_init(&cq->ex.mutex, NULL);
     pthread_cond_init(&cq->ex.cond, NULL);
     vb_object_made(context);
@@ -182,11 +183,13 @@ int ibv_destroy_cq(struct ibv_cq *cq)
     int err;
 
     if (!cq)
-        return dock_refuse(EINVAL, "ibv_destroy_cq: no queue given");
+        return vb_status(dock_refuse(EINVAL, "ibv_destroy_cq: no queue given"));
+    if (!vb_cq_known(cq))
+        return vb_status(dock_refuse(ENOENT, "ibv_destroy_cq: no queue has handle %#x", cq->handle));
     context = cq->context;
     err = dock_cq_destroy(vb_cq(cq)->dev);
     if (err)
-        return -err;
+        return vb_status(-err);
     if (vb_cq(cq)->parent)
         vb_pd_drop(vb_cq(cq)->parent);
     pthread_cond_destroy(&cq->cond);

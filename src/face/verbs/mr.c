@@ -34,20 +34,20 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
     int err;
 
     if (!pd)
-        return dock_refuse(EINVAL, "ibv_dealloc_pd: no domain given");
+        return vb_status(dock_refuse(EINVAL, "ibv_dealloc_pd: no domain given"));
     owner = vb_pd(pd)->owner;
-    if (pd->context != owner)
-        return dock_refuse(ENOENT, "ibv_dealloc_pd: domain %u belongs to another context", pd->handle);
+    if (pd->context != owner || !vb_pd_known(pd))
+        return vb_status(dock_refuse(ENOENT, "ibv_dealloc_pd: its context has no domain %u", pd->handle));
     if (dock_peek32(&vb_pd(pd)->users))
-        return dock_refuse(EBUSY, "ibv_dealloc_pd: %u objects still belong to domain %u",
-                           dock_peek32(&vb_pd(pd)->users), pd->handle);
+        return vb_status(dock_refuse(EBUSY, "ibv_dealloc_pd: %u objects still belong to domain %u",
+                                     dock_peek32(&vb_pd(pd)->users), pd->handle));
     if (vb_pd(pd)->parent) {
         vb_free_parent_domain(vb_pd(pd));
         return 0;
     }
     err = dock_pd_destroy(vb_dev(owner), vb_pd(pd)->number);
     if (err)
-        return -err;
+        return vb_status(-err);
     free(pd);
     vb_object_gone(owner);
     return 0;
@@ -93,8 +93,8 @@ static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, 
     struct vb_mr *mr;
     int err;
 
-    if (!pd || !length)
-        return vb_none(dock_refuse(-EINVAL, "%s: no domain given, or a length of 0", call));
+    if (!pd || !vb_pd_known(pd))
+        return vb_none(dock_refuse(pd ? -ENOENT : -EINVAL, "%s: no domain given", call));
     if ((flags & NEED_LOCAL_WRITE) && !(flags & IBV_ACCESS_LOCAL_WRITE))
         return vb_none(
             dock_refuse(-EINVAL, "%s: remote write and atomic access need local write as well", call));
@@ -172,11 +172,13 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     int err;
 
     if (!mr)
-        return dock_refuse(EINVAL, "ibv_dereg_mr: no region given");
+        return vb_status(dock_refuse(EINVAL, "ibv_dereg_mr: no region given"));
+    if (!vb_mr_known(mr))
+        return vb_status(dock_refuse(ENOENT, "ibv_dereg_mr: no region has handle %#x", mr->handle));
     context = mr->context;
     err = dock_mr_deregister(vb_mr(mr)->seg);
     if (err)
-        return -err;
+        return vb_status(-err);
     vb_pd_drop(mr->pd);
     free(mr);
     vb_object_gone(context);
@@ -190,7 +192,7 @@ struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
     struct vb_mw *mw;
     int err;
 
-    if (!pd || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
+    if (!pd || !vb_pd_known(pd) || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
         return vb_none(
             dock_refuse(-EINVAL, "ibv_alloc_mw: no domain, or window type %d (1 and 2 exist)", (int)type));
     mw = calloc(1, sizeof *mw);
@@ -212,10 +214,13 @@ struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int vb_dealloc_mw(struct ibv_mw *mw)
 {
     struct ibv_context *context = mw->context;
-    int err = dock_mw_destroy(vb_mw(mw)->seg);
+    int err;
 
+    if (!vb_mw_known(mw))
+        return vb_status(dock_refuse(ENOENT, "ibv_dealloc_mw: no window has handle %#x", mw->handle));
+    err = dock_mw_destroy(vb_mw(mw)->seg);
     if (err)
-        return -err;
+        return vb_status(-err);
     vb_pd_drop(mw->pd);
     free(mw);
     vb_object_gone(context);

@@ -2,6 +2,7 @@
 // Queue pairs: creation, modification, query, destruction.
 #include <stdlib.h>
 
+#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 #define OP(name) (1u << IBV_WR_##name)
@@ -10,20 +11,26 @@
     (UD_OPS | OP(SEND_WITH_INV) | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(LOCAL_INV) | OP(BIND_MW))
 #define RC_OPS (UC_OPS | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
 
+// What a service has not is found when the request is executed, as a local QP operation error, or at the post.
+static uint32_t taken(uint32_t ops)
+{
+    return dock_profile()->wrong_op_refused ? ops : RC_OPS;
+}
+
 static int service_of(enum ibv_qp_type type, enum dock_service *service, uint32_t *ops)
 {
     switch (type) {
     case IBV_QPT_RC:
         *service = DOCK_RC;
-        *ops = RC_OPS;
+        *ops = taken(RC_OPS);
         return 0;
     case IBV_QPT_UC:
         *service = DOCK_UC;
-        *ops = UC_OPS;
+        *ops = taken(UC_OPS);
         return 0;
     case IBV_QPT_UD:
         *service = DOCK_UD;
-        *ops = UD_OPS;
+        *ops = taken(UD_OPS);
         return 0;
     default:
         return dock_refuse(-EOPNOTSUPP, "ibv_create_qp: queue type %d: RC, UC and UD are offered", (int)type);
@@ -57,6 +64,9 @@ static int check_objects(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
             -EINVAL, "ibv_create_qp: a queue pair needs a completion queue for sends and one for receives");
     if (a->send_cq->context != pd->context || a->recv_cq->context != pd->context)
         return dock_refuse(-EINVAL, "ibv_create_qp: domain and completion queues are of different contexts");
+    if (!vb_pd_known(pd) || !vb_cq_known(a->send_cq) || !vb_cq_known(a->recv_cq) ||
+        (a->srq && !vb_srq_known(a->srq)))
+        return dock_refuse(-ENOENT, "ibv_create_qp: no such domain, completion queue or shared queue");
     if (a->srq && a->srq->context != pd->context)
         return dock_refuse(-EINVAL, "ibv_create_qp: the shared receive queue is of another context");
     if (a->srq && a->qp_type == IBV_QPT_UC)
@@ -296,6 +306,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 
     if (!qp || !attr)
         return dock_refuse(EINVAL, "ibv_modify_qp: no queue or no attributes given");
+    if (!vb_qp_known(qp))
+        return vb_status(dock_refuse(ENOENT, "ibv_modify_qp: no queue has handle %#x", qp->handle));
     pthread_mutex_lock(&vb_qp(qp)->modify);
     err = modify(vb_qp(qp), attr, attr_mask);
     pthread_mutex_unlock(&vb_qp(qp)->modify);
@@ -312,6 +324,8 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
     (void)attr_mask; // a hint: all attributes are at hand
     if (!qp || !attr || !init_attr)
         return dock_refuse(EINVAL, "ibv_query_qp: no queue or no place for the answer");
+    if (!vb_qp_known(qp))
+        return vb_status(dock_refuse(ENOENT, "ibv_query_qp: no queue has handle %#x", qp->handle));
     pthread_mutex_lock(&v->modify);
     *attr = v->attr;
     pthread_mutex_unlock(&v->modify);
@@ -338,11 +352,13 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     int err;
 
     if (!qp)
-        return dock_refuse(EINVAL, "ibv_destroy_qp: no queue given");
+        return vb_status(dock_refuse(EINVAL, "ibv_destroy_qp: no queue given"));
+    if (!vb_qp_known(qp))
+        return vb_status(dock_refuse(ENOENT, "ibv_destroy_qp: no queue has handle %#x", qp->handle));
     context = qp->context;
     err = dock_qp_destroy(vb_qp(qp)->dev);
     if (err)
-        return -err;
+        return vb_status(-err);
     vb_pd_drop(qp->pd);
     pthread_mutex_destroy(&vb_qp(qp)->modify);
     pthread_cond_destroy(&qp->cond);

@@ -4,6 +4,7 @@
 // nothing is published before wr_complete, and after any error nothing at all.
 #include <stdlib.h>
 
+#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 struct vb_build {
@@ -11,6 +12,7 @@ struct vb_build {
     struct dock_wr wr;
     int error; // the first, positive
     bool pending;
+    bool lost;                // taken in a state in which the profile loses requests
     uint8_t inline_data[256]; // the device's most, rounded up
     struct dock_sge sge[DOCK_SGE_MAX];
 };
@@ -123,11 +125,11 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-    struct dock_wr *w = &vb_qp_ex(ex)->build->wr;
+    struct vb_build *b = vb_qp_ex(ex)->build;
+    int err = vb_take_ud(vb_qp_ex(ex), ah, remote_qpn, remote_qkey, &b->wr);
 
-    w->eid = vb_ah(ah)->eid;
-    w->remote = remote_qpn;
-    w->rkey = remote_qkey;
+    if (err)
+        fail(b, err);
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sg_list)
@@ -194,7 +196,8 @@ static void wr_start(struct ibv_qp_ex *ex)
     dock_post_begin(qp->dev, &qp->build->post);
     qp->build->error = 0;
     qp->build->pending = false;
-    if (!vb_takes_sends(&qp->build->post))
+    qp->build->lost = !vb_takes_sends(&qp->build->post);
+    if (qp->build->lost && !dock_profile()->early_post_lost)
         fail(qp->build, dock_refuse(EINVAL, "ibv_wr_start: queue %u is not in a state that takes requests",
                                     ex->qp_base.qp_num));
 }
@@ -215,7 +218,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
     put(b);
     err = b->error; // before the lock is gone
-    if (err)
+    if (err || b->lost)
         wr_abort(ex);
     else
         dock_post_end(&b->post);

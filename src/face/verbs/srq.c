@@ -17,7 +17,8 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 {
     struct dock_srq_attr attr = {
         .pd = vb_pd(pd)->number, .max_wr = a->max_wr, .max_sge = a->max_sge, .lock_free = vb_pd(pd)->td};
-    int err = check(dock_dev_limits(vb_dev(pd->context)), a, call);
+    int err = vb_pd_known(pd) ? check(dock_dev_limits(vb_dev(pd->context)), a, call)
+                              : dock_refuse(-ENOENT, "%s: no domain has handle %#x", call, pd->handle);
     struct vb_srq *srq;
 
     if (err)
@@ -67,11 +68,18 @@ struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
     return create(attr->pd, attr->srq_context, &attr->attr, "ibv_create_srq_ex");
 }
 
+static int unknown(const struct ibv_srq *srq, const char *call)
+{
+    return vb_status(dock_refuse(ENOENT, "%s: no queue has handle %#x", call, srq->handle));
+}
+
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
 {
     if (!srq || !srq_attr || srq_attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
         return dock_refuse(EINVAL, "ibv_modify_srq: no queue, no attributes, or unknown mask %#x",
                            srq_attr_mask);
+    if (!vb_srq_known(srq))
+        return unknown(srq, "ibv_modify_srq");
     if (srq_attr_mask & IBV_SRQ_MAX_WR)
         return dock_refuse(
             EINVAL, "ibv_modify_srq: the depth is fixed at creation (IBV_DEVICE_SRQ_RESIZE is not set)");
@@ -87,6 +95,8 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
 {
     if (!srq || !srq_attr)
         return dock_refuse(EINVAL, "ibv_query_srq: no queue or no place for the answer");
+    if (!vb_srq_known(srq))
+        return unknown(srq, "ibv_query_srq");
     srq_attr->max_wr = vb_srq(srq)->max_wr;
     srq_attr->max_sge = vb_srq(srq)->max_sge;
     srq_attr->srq_limit = dock_srq_limit(vb_srq(srq)->dev);
@@ -107,11 +117,13 @@ int ibv_destroy_srq(struct ibv_srq *srq)
     int err;
 
     if (!srq)
-        return dock_refuse(EINVAL, "ibv_destroy_srq: no queue given");
+        return vb_status(dock_refuse(EINVAL, "ibv_destroy_srq: no queue given"));
+    if (!vb_srq_known(srq))
+        return unknown(srq, "ibv_destroy_srq");
     context = srq->context;
     err = dock_srq_destroy(vb_srq(srq)->dev);
     if (err)
-        return -err;
+        return vb_status(-err);
     vb_pd_drop(srq->pd);
     pthread_cond_destroy(&srq->cond);
     pthread_mutex_destroy(&srq->mutex);

@@ -83,6 +83,8 @@ struct vb_srq {
 
 struct vb_ah {
     struct ibv_ah ah;
+    uint32_t handle;
+    uint32_t header; // DOCK_UD_HEADER
     uint8_t eid[16];
 };
 
@@ -186,6 +188,45 @@ static inline void vb_pd_use(struct ibv_pd *pd)
 static inline void vb_pd_drop(struct ibv_pd *pd)
 {
     vb_count(&((struct vb_pd *)pd)->users, -1);
+}
+
+// An object whose handle is not what we gave it is none of ours any more: ENOENT, as the kernel says.
+static inline bool vb_pd_known(const struct ibv_pd *pd)
+{
+    return pd->handle == ((const struct vb_pd *)pd)->number;
+}
+
+static inline bool vb_mr_known(const struct ibv_mr *mr)
+{
+    return mr->handle == ((const struct vb_mr *)mr)->seg->tid;
+}
+
+static inline bool vb_mw_known(const struct ibv_mw *mw)
+{
+    return mw->handle == ((const struct vb_mw *)mw)->seg->tid;
+}
+
+static inline bool vb_cq_known(const struct ibv_cq *cq)
+{
+    return cq->handle == dock_cq_number(((const struct vb_cq *)cq)->dev);
+}
+
+static inline bool vb_srq_known(const struct ibv_srq *srq)
+{
+    return srq->handle == dock_srq_number(((const struct vb_srq *)srq)->dev);
+}
+
+static inline bool vb_qp_known(const struct ibv_qp *qp)
+{
+    return qp->handle == dock_qp_number(((const struct vb_qp *)qp)->dev);
+}
+
+// For those that return a status: errno beside it, as programs find it after the kernel's refusals.
+static inline int vb_status(int error)
+{
+    if (error)
+        errno = error;
+    return error;
 }
 
 // For creators: errno and the NULL to return. `error` as the device gives it (-errno).
@@ -292,6 +333,10 @@ int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 // The part of a bind that both ways of posting share: 0 or a positive errno value.
 int vb_take_bind(struct vb_qp *qp, struct ibv_mw *mw, uint32_t new_rkey, const struct ibv_mw_bind_info *info,
                  struct dock_wr *w);
+
+// The same for the destination of a datagram.
+int vb_take_ud(struct vb_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey,
+               struct dock_wr *w);
 
 // wc of the ABI from the device's; all fields of a failed one but wr_id, status, qp_num, vendor_err are
 // undefined.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Where adapters differ and all are within the rules, a profile chooses. DRYDOCK_PROFILE names it; `strict` is
+// the default: it refuses and accounts as the strictest adapter does. One table, in profile.c.
+#ifndef DOCK_DEVICE_PROFILE_H
+#define DOCK_DEVICE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dock_profile {
+    const char *name;
+    uint32_t vendor_id, part_id;
+    // A CQ without a channel cannot be armed (EINVAL). Else arming it does nothing.
+    bool arm_needs_channel;
+    // An opcode that the queue's service has not: refused at the post (EINVAL), else a completion with a local
+    // QP operation error.
+    bool wrong_op_refused;
+    // Requests posted in RESET, INIT or RTR, receives in RESET: taken and lost, else refused (EINVAL).
+    bool early_post_lost;
+    // A slot of a send queue is free when its request was executed, else when a completion that covers it was
+    // polled.
+    bool slot_free_at_execution;
+};
+
+// Never NULL, never changes after the first call. Any thread.
+const struct dock_profile *dock_profile(void);
+
+#endif
