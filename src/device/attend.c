@@ -39,7 +39,7 @@ void dock_attend_limit(struct dock_qp *qp)
         tell_limit(qp->rq);
 }
 
-#define IN_ERROR (DOCK_ATTN_ACCESS | DOCK_ATTN_REQUEST | DOCK_ATTN_LOCAL | DOCK_ATTN_FLUSH)
+#define IN_ERROR (DOCK_ATTN_ERRORS | DOCK_ATTN_FLUSH)
 
 static void attend_queue(struct dock_qp *qp)
 {

@@ -86,18 +86,12 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
 
 enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
 {
-    struct dock_span span;
     uint64_t old;
 
-    // Where the old value goes is checked first: a request that fails locally must not have changed the
-    // target.
-    x->status = x->nsge != 1 || (x->len != 8 && !(x->len == 4 && x->short_atomics))
-                    ? DOCK_ST_LOC_LEN
-                    : dock_up_local(c->dev, x, &x->sge[0], 0, DOCK_ACCESS_LOCAL_WRITE, &span);
-    if (!x->status && (!span.at || span.room < x->len) && !dock_xcopy_probe(span.plain, x->len, true))
-        x->status = DOCK_ST_LOC_PROT;
-    if (!x->status)
-        x->status = execute(c, x, &old);
+    // As adapters do, where the old value goes is looked at when it comes back: a request that fails there has
+    // changed the target all the same.
+    bool fits = x->nsge == 1 && (x->len == 8 || (x->len == 4 && x->short_atomics));
+    x->status = fits ? execute(c, x, &old) : DOCK_ST_LOC_LEN;
     if (!x->status) {
         struct dock_place here = {.at = (char *)&old};
         x->status = dock_host_move(c, x, here, x->len, false);

@@ -73,6 +73,11 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
 void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x);
 
+// The local pieces of a request that sends them: 0 or a status.
+uint32_t dock_host_local(struct dock_conn *c, const struct dock_xfer *x);
+// A WRITE with immediate was refused: the receive that it would have taken fails with it.
+void dock_host_refuse_imm(struct dock_conn *c, struct dock_xfer *x);
+
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq);
 
 #endif

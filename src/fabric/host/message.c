@@ -244,13 +244,12 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     return done(x, complete(c, x, DOCK_OK, x->len + header));
 }
 
-// The sender's keys are checked before a receive is taken for a message that will not come.
-static uint32_t local_side(struct dock_conn *c, const struct dock_xfer *x)
+uint32_t dock_host_local(struct dock_conn *c, const struct dock_xfer *x)
 {
     struct dock_span span;
     uint32_t status = DOCK_OK;
 
-    for (unsigned i = 0; !x->inline_data && x->op != DOCK_OP_WRITE_IMM && i < x->nsge && !status; i++)
+    for (unsigned i = 0; !x->inline_data && i < x->nsge && !status; i++)
         status = dock_up_local(c->dev, x, &x->sge[i], 0, 0, &span);
     return status;
 }
@@ -263,6 +262,29 @@ static bool may_send(const struct dock_conn *c, const struct dock_xfer *x)
     return (x->op == DOCK_OP_WRITE_IMM ? x->target_token : x->token) == dock_peek32(&c->queue->qkey);
 }
 
+// IBTA vol 1, 9.9.6.3, class J: a key that cannot be invalidated fails the receive and the target's queue, and
+// nobody answers the requester.
+static enum dock_go cannot_invalidate(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (claim(c, x))
+        return DOCK_GO_RNR;
+    complete(c, x, DOCK_ST_LOC_PROT, 0);
+    x->claimed = false;
+    dock_host_attention(c, DOCK_ATTN_LOCAL);
+    return DOCK_GO_NOBODY;
+}
+
+void dock_host_refuse_imm(struct dock_conn *c, struct dock_xfer *x)
+{
+    uint32_t status = x->status;
+
+    if (lossy(c) || claim(c, x))
+        return;
+    complete(c, x, DOCK_ST_LOC_PROT, 0);
+    x->status = status;
+    x->claimed = false;
+}
+
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
 {
     struct dock_segrec *window = NULL;
@@ -271,12 +293,13 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
         window = x->tokens ? dock_host_segment(c, x->notify_tid, x->notify_token)
                            : dock_host_window(c, (uint32_t)x->imm);
         if (!window)
-            return done(x, DOCK_ST_REM_ACCESS);
+            return x->tokens ? done(x, DOCK_ST_REM_ACCESS) : cannot_invalidate(c, x);
     }
     if (dock_service_names(c->service) && !may_send(c, x))
         return dock_service_lossy(c->service) ? drop(c, x) : done(x, DOCK_ST_REM_ACCESS);
     if (!x->claimed) {
-        uint32_t status = local_side(c, x);
+        // The sender's keys come before a receive is taken for a message that will not come.
+        uint32_t status = x->op == DOCK_OP_WRITE_IMM ? DOCK_OK : dock_host_local(c, x);
         if (status)
             return done(x, status);
         int err = claim(c, x);

@@ -45,8 +45,8 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
 
     if (n) { // a zero-length request names no memory: its key is not looked at (IBTA vol 1, C9-88)
         status = check(c, x, &k);
-        if (__builtin_expect(status, 0))
-            return fail(x, status);
+        if (__builtin_expect(status, 0)) // of a WRITE the local side comes first: nothing has left yet
+            return fail(x, x->op != DOCK_OP_READ && dock_host_local(c, x) ? DOCK_ST_LOC_PROT : status);
         // A READ does not pass earlier WRITEs and atomics of its queue: they are visible before it looks (two
         // queues that write a word each and read the other's do not both miss).
         if (x->op == DOCK_OP_READ && x->done == 0)

@@ -16,6 +16,8 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
     enum dock_go go = dock_host_onesided(c, x);
     if (x->op == DOCK_OP_WRITE_IMM && go == DOCK_GO_DONE && x->status == DOCK_OK)
         return dock_host_message(c, x);
+    if (x->op == DOCK_OP_WRITE_IMM && go == DOCK_GO_DONE && x->status == DOCK_ST_REM_ACCESS)
+        dock_host_refuse_imm(c, x);
     return go;
 }
 

@@ -451,7 +451,9 @@ static void run_row(const struct row *r, uint8_t op, enum place place)
     expect_states(r, &t);
     if (effects[r->effect].requester && op != DOCK_OP_SEND && op != DOCK_OP_WRITE_IMM) {
         duo_far(&t.d, side_sum, &after, sizeof after);
-        differs(r, &t, "remote bytes moved", before.sum != after.sum, 0);
+        // where an atomic's old value goes is looked at when it comes back
+        bool late = dock_op_is_atomic(op) && effects[r->effect].requester == DOCK_ST_LOC_PROT;
+        differs(r, &t, "remote bytes moved", before.sum != after.sum, late);
     }
     duo_close(&t.d);
 }
