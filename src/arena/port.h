@@ -85,9 +85,10 @@ static_assert(sizeof(struct dock_hazard) == 64, "a hazard is one cache line, no 
 
 enum dock_seg_kind {
     DOCK_SEG_FREE,
-    DOCK_SEG_MR,  // memory region / segment
-    DOCK_SEG_MW1, // windows: bound to a region, type 1 to any queue of the domain,
-    DOCK_SEG_MW2, // type 2 to one queue
+    DOCK_SEG_MR,      // memory region / segment
+    DOCK_SEG_MW1,     // windows: bound to a region, type 1 to any queue of the domain,
+    DOCK_SEG_MW2,     // type 2 to one queue
+    DOCK_SEG_NOTHING, // no memory: what is read is zeros, what is written is gone
 };
 
 #define DOCK_ACCESS_LOCAL_WRITE 1u
@@ -97,8 +98,10 @@ enum dock_seg_kind {
 #define DOCK_ACCESS_MW_BIND 16u
 #define DOCK_ACCESS_ZERO_BASED 32u
 #define DOCK_ACCESS_RELAXED 64u
-#define DOCK_ACCESS_NO_TOKEN 128u // of a segment: any token value opens it
-#define DOCK_ACCESS_TOKEN 256u    // of a queue: a message must carry its token (dock_qrec.qkey)
+#define DOCK_ACCESS_NO_TOKEN 128u        // of a segment: any token value opens it
+#define DOCK_ACCESS_TOKEN 256u           // of a queue: a message must carry its token (dock_qrec.qkey)
+#define DOCK_ACCESS_ON_DEMAND (1u << 16) // not looked at before it is used
+#define DOCK_ACCESS_NOTHING (1u << 17)   // of a region of kind NOTHING
 
 #define DOCK_SEG_PLAIN (~0ull)              // dock_segrec.off of memory that is not in the arena
 #define DOCK_SEG_PIECES ((uint64_t)1 << 62) // set in it: the rest is where a table of pieces lies

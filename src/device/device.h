@@ -71,6 +71,9 @@ int dock_mem_offset(struct dock_dev *dev, const void *p, size_t size, uint64_t *
 
 int dock_pd_create(struct dock_dev *dev, uint32_t *pd);
 int dock_pd_destroy(struct dock_dev *dev, uint32_t pd); // -EBUSY while anything belongs to it
+// One more that needs it, from elsewhere; -EINVAL: there is no such domain.
+int dock_pd_hold(struct dock_dev *dev, uint32_t pd);
+void dock_pd_let_go(struct dock_dev *dev, uint32_t pd);
 
 // ---- segments (memory regions, windows)
 
@@ -108,6 +111,22 @@ int dock_mr_deregister(struct dock_mr *mr);
 // URMA's token: from now on remote requests open the segment with this value instead of rkey's; `checked`
 // false: with any. Requests under way may still see the old one.
 void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token);
+
+// Change a region under the same keys: all or nothing. -EBUSY while windows are bound to it; else as
+// register.
+#define DOCK_CHANGE_RANGE 1u
+#define DOCK_CHANGE_PD 2u
+#define DOCK_CHANGE_ACCESS 4u
+struct dock_mr_change {
+    uint32_t what, pd, access;
+    uint64_t addr, len, va;
+};
+int dock_mr_change(struct dock_mr *mr, const struct dock_mr_change *c);
+// A region of no memory over all addresses: sending from it sends zeros, receiving into it loses the bytes.
+int dock_mr_nothing(struct dock_dev *dev, uint32_t pd, struct dock_mr **out);
+// A copy of the region of a local key; -ENOENT: there is none in that domain.
+int dock_mr_find(struct dock_dev *dev, uint32_t pd, uint32_t lkey, struct dock_mr *out);
+int dock_mr_find_handle(struct dock_dev *dev, uint32_t pd, uint32_t tid, struct dock_mr *out);
 
 // A memory window; kind DOCK_SEG_MW1 or _MW2. Unbound, its rkey is refused. Binding is a WR (DOCK_OP_BIND).
 int dock_mw_create(struct dock_dev *dev, uint32_t pd, enum dock_seg_kind kind, struct dock_mr **out);

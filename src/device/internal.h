@@ -431,6 +431,8 @@ void dock_rq_clear(struct dock_rq *rq);
 int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id);
 
 // ---- mr.c
+// Nobody can find the region: let it name what `to` does, or what it did before, and publish it.
+int dock_mr_move(struct dock_mr *mr, const struct dock_mr *to);
 void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr);
 void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr);
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn);

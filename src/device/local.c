@@ -15,17 +15,28 @@ static const struct dock_lkey *by_range(struct dock_dev *dev, const struct dock_
 {
     for (uint32_t tid = 1; tid <= dock_peek32(&dev->tid_high); tid++) {
         const struct dock_lkey *l = &dev->lkeys[tid];
-        if (dock_acquire32(&l->key) && covers(l, x, sge->va, sge->len, need))
+        if (dock_acquire32(&l->key) && !(l->access & DOCK_ACCESS_NOTHING) &&
+            covers(l, x, sge->va, sge->len, need))
             return l;
     }
     return NULL;
 }
 
-// Not in the longest mapped part: in another one, or plain. The region stays as long as its key is in use.
-static void other_part(struct dock_dev *dev, const struct dock_lkey *l, struct dock_span *out)
-{
-    const struct dock_piece *p = dock_hold_at(&dev->mr[l->tid]->hold, out->plain, &out->room);
+// Both ends of a region of no memory, as long as the longest piece.
+static char zeros[DOCK_PIECE], sink[DOCK_PIECE];
 
+// Not in the longest mapped part: in another one, plain, or nowhere. The region stays as long as its key is
+// in use.
+static void other_part(struct dock_dev *dev, const struct dock_lkey *l, uint32_t need, struct dock_span *out)
+{
+    const struct dock_piece *p;
+
+    if (l->access & DOCK_ACCESS_NOTHING) {
+        out->at = need & DOCK_ACCESS_LOCAL_WRITE ? sink : zeros;
+        out->room = DOCK_PIECE;
+        return;
+    }
+    p = dock_hold_at(&dev->mr[l->tid]->hold, out->plain, &out->room);
     out->at = p ? dock_view_at(&dev->arena.view, p->off + (out->plain - p->addr), out->room) : NULL;
 }
 
@@ -54,7 +65,7 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
     uint64_t va = sge->va + skip, inside = va - l->mapped;
     out->plain = l->addr + (va - l->va);
     if (__builtin_expect(inside >= l->room, 0)) {
-        other_part(dev, l, out);
+        other_part(dev, l, need, out);
         return DOCK_OK;
     }
     out->at = l->at + inside;

@@ -235,9 +235,9 @@ static int locate(struct dock_dev *dev, struct dock_mr *mr)
     if (!dev->cfg.force_plain && mr->len &&
         dock_arena_offset(&dev->arena, (void *)(uintptr_t)mr->addr, mr->len, &off) == 0)
         err = dock_hold_add(&mr->hold, mr->addr, mr->len, off);
-    else if (adopts(dev))
+    else if (adopts(dev) && !(mr->access & DOCK_ACCESS_ON_DEMAND))
         err = dock_adopt_hold(&dev->adopt, &mr->hold);
-    if (!err)
+    if (!err && !(mr->access & DOCK_ACCESS_ON_DEMAND))
         err = check_plain(mr);
     if (!err)
         err = write_pieces(dev, mr);
@@ -359,6 +359,40 @@ no_count:
     return err;
 }
 
+static void name_range(struct dock_mr *mr, const struct dock_mr *as)
+{
+    mr->addr = as->addr;
+    mr->len = as->len;
+    mr->va = as->va;
+    mr->pd = as->pd;
+    mr->access = as->access;
+}
+
+int dock_mr_move(struct dock_mr *mr, const struct dock_mr *to)
+{
+    struct dock_mr was = *mr;
+    struct dock_dev *dev = mr->dev;
+    int err;
+
+    if (adopts(dev))
+        dock_adopt_lock();
+    leave_memory(dev, mr);
+    name_range(mr, to);
+    err = locate(dev, mr);
+    if (err) {
+        name_range(mr, &was);
+        if (locate(dev, mr)) {
+            dock_error("region %#x: its memory has gone while it could not be changed", mr->lkey);
+            mr->off = DOCK_SEG_PLAIN;
+        }
+    }
+    dock_lkey_publish(dev, mr);
+    dock_segrec_publish(dev, mr, 0);
+    if (adopts(dev))
+        dock_adopt_unlock();
+    return err;
+}
+
 void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token)
 {
     struct dock_dev *dev = mr->dev;
@@ -383,10 +417,10 @@ int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64
                            .tid = tid,
                            .tid_kept = tid != 0};
 
-    if (addr + len < addr || va + len < va || len > dev->limits.max_mr_size)
-        return dock_refuse(len > dev->limits.max_mr_size ? -ENOMEM : -EFAULT,
-                           "a region of %#llx bytes at %#llx", (unsigned long long)len,
-                           (unsigned long long)addr);
+    bool too_long = len > dev->limits.max_mr_size && !(access & DOCK_ACCESS_ON_DEMAND);
+    if (addr + len < addr || va + len < va || too_long)
+        return dock_refuse(too_long ? -ENOMEM : -EFAULT, "a region of %#llx bytes at %#llx",
+                           (unsigned long long)len, (unsigned long long)addr);
     return make(dev, &like, out);
 }
 

@@ -43,6 +43,16 @@ int dock_pd_destroy(struct dock_dev *dev, uint32_t pd)
     return 0;
 }
 
+int dock_pd_hold(struct dock_dev *dev, uint32_t pd)
+{
+    return dock_pd_use(dev, pd);
+}
+
+void dock_pd_let_go(struct dock_dev *dev, uint32_t pd)
+{
+    dock_pd_drop(dev, pd);
+}
+
 int dock_pd_use(struct dock_dev *dev, uint32_t pd)
 {
     int err = -EINVAL;

@@ -7,10 +7,12 @@
 
 #include "base/log.h"
 
-// A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its adapter.
+// A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its
+// adapter.
 enum { OUR_VENDOR = 0x02dd0c, OUR_PART = 1, MLX_VENDOR = 0x02c9, MLX_PART = 4119 };
 
-// Each row is shown by tests/face/profile_test.c under every profile. `udma` says so far no more than `strict`.
+// Each row is shown by tests/face/profile_test.c under every profile. `udma` says so far no more than
+// `strict`.
 static const struct dock_profile profiles[] = {
     {"strict", OUR_VENDOR, OUR_PART, .arm_needs_channel = true},
     {"rxe", OUR_VENDOR, OUR_PART, .wrong_op_refused = true, .slot_free_at_execution = true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where adapters differ and all are within the rules, a profile chooses. DRYDOCK_PROFILE names it; `strict` is
-// the default: it refuses and accounts as the strictest adapter does. One table, in profile.c.
+// Where adapters differ and all are within the rules, a profile chooses. DRYDOCK_PROFILE names it; `strict`
+// is the default: it refuses and accounts as the strictest adapter does. One table, in profile.c.
 #ifndef DOCK_DEVICE_PROFILE_H
 #define DOCK_DEVICE_PROFILE_H
 
@@ -12,8 +12,8 @@ struct dock_profile {
     uint32_t vendor_id, part_id;
     // A CQ without a channel cannot be armed (EINVAL). Else arming it does nothing.
     bool arm_needs_channel;
-    // An opcode that the queue's service has not: refused at the post (EINVAL), else a completion with a local
-    // QP operation error.
+    // An opcode that the queue's service has not: refused at the post (EINVAL), else a completion with a
+    // local QP operation error.
     bool wrong_op_refused;
     // Requests posted in RESET, INIT or RTR, receives in RESET: taken and lost, else refused (EINVAL).
     bool early_post_lost;

@@ -366,8 +366,8 @@ enum dock_state dock_qp_state(const struct dock_qp *qp)
 {
     uint32_t state = dock_acquire32(&qp->rec->state), why = dock_acquire32(&qp->rec->attention);
 
-    // A peer that found a request wrong has said so before it completed it at its own side; that our engine has
-    // not come to it yet is nobody's business.
+    // A peer that found a request wrong has said so before it completed it at its own side; that our engine
+    // has not come to it yet is nobody's business.
     if (__builtin_expect(why & DOCK_ATTN_ERRORS, 0) && state >= DOCK_RTR && state <= DOCK_SQE)
         return DOCK_ERR;
     return (enum dock_state)state;

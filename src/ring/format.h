@@ -57,8 +57,8 @@ enum dock_op {
 #define DOCK_F_INLINE (1u << 22)
 #define DOCK_F_UDF (1u << 23)
 
-// What a datagram says in its udf word, when it says anything: traffic class, hop limit, and one more than the
-// index of its source address.
+// What a datagram says in its udf word, when it says anything: traffic class, hop limit, and one more than
+// the index of its source address.
 #define DOCK_UD_HEADER(tclass, hops, gid) ((uint32_t)(tclass) | (uint32_t)(hops) << 8 | ((gid) + 1u) << 16)
 #define DOCK_F_TOKEN_EN (1u << 28)
 #define DOCK_F_OWNER (1u << 31)

@@ -88,8 +88,8 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
 {
     uint64_t old;
 
-    // As adapters do, where the old value goes is looked at when it comes back: a request that fails there has
-    // changed the target all the same.
+    // As adapters do, where the old value goes is looked at when it comes back: a request that fails there
+    // has changed the target all the same.
     bool fits = x->nsge == 1 && (x->len == 8 || (x->len == 4 && x->short_atomics));
     x->status = fits ? execute(c, x, &old) : DOCK_ST_LOC_LEN;
     if (!x->status) {

@@ -40,6 +40,9 @@ static uint32_t move_direct(const struct dock_span *s, char *remote, uint32_t n,
 static uint32_t move_plain(const struct dock_span *s, pid_t pid, uint64_t remote, uint32_t n, bool to_remote)
 {
     char *here = s->at ? s->at : (char *)(uintptr_t)s->plain;
+
+    if (pid == DOCK_NOBODY)
+        return DOCK_OK;
     int err = to_remote ? dock_xcopy_to(pid, here, remote, n) : dock_xcopy_from(pid, here, remote, n);
 
     if (err == -EFAULT && !s->at && !dock_xcopy_probe(s->plain, n, !to_remote))
@@ -145,7 +148,7 @@ uint32_t dock_host_put(struct dock_conn *c, struct dock_place *r, const void *fr
         uint32_t part = r->key && r->room < n ? (uint32_t)r->room : n;
         if (r->at)
             dock_direct_copy(r->at, at, part);
-        else
+        else if (r->pid != DOCK_NOBODY)
             err = dock_xcopy_to(r->pid, at, r->plain, part);
         advance(c, r, part);
         at += part;

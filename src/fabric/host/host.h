@@ -38,6 +38,8 @@ struct dock_segrec *dock_host_segment(struct dock_conn *c, uint32_t tid, uint32_
 
 // ---- copy.c
 
+#define DOCK_NOBODY ((pid_t)-1) // what goes there is gone
+
 struct dock_place {
     char *at;       // direct, or NULL
     uint64_t plain; // address in the process `pid`

@@ -20,7 +20,9 @@ static bool remote_key_fits(const struct dock_conn *c, const struct dock_segrec 
 // The local key that a receive of the target names.
 static bool local_key_fits(const struct dock_conn *c, const struct dock_segrec *s, uint32_t token)
 {
-    return s->kind_qpn >> 24 == DOCK_SEG_MR && s->lkey == token && s->pd == c->rq.pd;
+    uint32_t kind = s->kind_qpn >> 24;
+
+    return (kind == DOCK_SEG_MR || kind == DOCK_SEG_NOTHING) && s->lkey == token && s->pd == c->rq.pd;
 }
 
 static struct dock_segrec *entry(struct dock_conn *c, uint32_t tid)
@@ -54,7 +56,8 @@ struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k,
 {
     struct dock_rkey *own = &c->key[k - c->key];
     uint64_t addr = k->addr + (va - k->va), room = k->len - (va - k->va);
-    struct dock_place plain = {.plain = addr, .pid = c->peer->pid, .key = k, .va = va, .room = room};
+    pid_t pid = k->access & DOCK_ACCESS_NOTHING ? DOCK_NOBODY : c->peer->pid;
+    struct dock_place plain = {.plain = addr, .pid = pid, .key = k, .va = va, .room = room};
     struct dock_piece p = {0};
     uint32_t i = 0;
 

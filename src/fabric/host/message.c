@@ -262,8 +262,8 @@ static bool may_send(const struct dock_conn *c, const struct dock_xfer *x)
     return (x->op == DOCK_OP_WRITE_IMM ? x->target_token : x->token) == dock_peek32(&c->queue->qkey);
 }
 
-// IBTA vol 1, 9.9.6.3, class J: a key that cannot be invalidated fails the receive and the target's queue, and
-// nobody answers the requester.
+// IBTA vol 1, 9.9.6.3, class J: a key that cannot be invalidated fails the receive and the target's queue,
+// and nobody answers the requester.
 static enum dock_go cannot_invalidate(struct dock_conn *c, struct dock_xfer *x)
 {
     if (claim(c, x))

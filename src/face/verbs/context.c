@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Opening and closing the device. All contexts of a process share one device; each has its own queue of
 // asynchronous events.
-#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "face/verbs/verbs_face.h"
@@ -17,6 +17,39 @@ static int make(struct vb_context *c)
     if (err)
         dock_dev_put(c->dev);
     return err;
+}
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_context *list;
+
+static void enlist(struct vb_context *c)
+{
+    pthread_mutex_lock(&list_lock);
+    c->next = list;
+    list = c;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void delist(struct vb_context *c)
+{
+    struct vb_context **at = &list;
+
+    pthread_mutex_lock(&list_lock);
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    pthread_mutex_unlock(&list_lock);
+}
+
+bool vb_context_of(int fd, bool (*same)(int, int))
+{
+    struct vb_context *c;
+
+    pthread_mutex_lock(&list_lock);
+    for (c = list; c && !same(c->v.context.cmd_fd, fd); c = c->next)
+        ;
+    pthread_mutex_unlock(&list_lock);
+    return c != NULL;
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -36,12 +69,13 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     }
     c->v.sz = sizeof c->v;
     c->v.context.device = device;
-    c->v.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC); // programs duplicate it
+    c->v.context.cmd_fd = memfd_create("drydock-context", MFD_CLOEXEC); // programs duplicate it
     c->v.context.async_fd = dock_events_fd(c->events);
     c->v.context.num_comp_vectors = 1;
     c->v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     pthread_mutex_init(&c->v.context.mutex, NULL);
     vb_fill_ops(&c->v);
+    enlist(c);
     return &c->v.context;
 }
 
@@ -64,6 +98,7 @@ int ibv_close_device(struct ibv_context *context)
                   left);
         return 0;
     }
+    delist(c);
     dock_events_close(c->events);
     dock_dev_put(c->dev);
     if (context->cmd_fd >= 0)
@@ -71,49 +106,4 @@ int ibv_close_device(struct ibv_context *context)
     pthread_mutex_destroy(&context->mutex);
     free(c);
     return 0;
-}
-
-// ---- sharing objects with another process by a command descriptor: there is none
-
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-    return vb_none(
-        dock_refuse(-EOPNOTSUPP, "ibv_import_device: descriptor %d: contexts cannot be shared", cmd_fd));
-}
-
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-    (void)context;
-    return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_import_pd: handle %u: domains cannot be shared", pd_handle));
-}
-
-struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-    (void)pd;
-    return vb_none(dock_refuse(-EOPNOTSUPP, "ibv_import_mr: handle %u: regions cannot be shared", mr_handle));
-}
-
-struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-    (void)context;
-    return vb_none(
-        dock_refuse(-EOPNOTSUPP, "ibv_import_dm: handle %u: there is no device memory", dm_handle));
-}
-
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-    (void)pd;
-    dock_refuse(EOPNOTSUPP, "ibv_unimport_pd: nothing was imported");
-}
-
-void ibv_unimport_mr(struct ibv_mr *mr)
-{
-    (void)mr;
-    dock_refuse(EOPNOTSUPP, "ibv_unimport_mr: nothing was imported");
-}
-
-void ibv_unimport_dm(struct ibv_dm *dm)
-{
-    (void)dm;
-    dock_refuse(EOPNOTSUPP, "ibv_unimport_dm: nothing was imported");
 }

@@ -41,6 +41,8 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
     if (dock_peek32(&vb_pd(pd)->users))
         return vb_status(dock_refuse(EBUSY, "ibv_dealloc_pd: %u objects still belong to domain %u",
                                      dock_peek32(&vb_pd(pd)->users), pd->handle));
+    if (vb_pd(pd)->imported)
+        return vb_status(dock_refuse(EINVAL, "ibv_dealloc_pd: the domain was imported, it is another's"));
     if (vb_pd(pd)->parent) {
         vb_free_parent_domain(vb_pd(pd));
         return 0;
@@ -69,6 +71,7 @@ int vb_access(unsigned int flags, const char *call, uint32_t *out)
         {IBV_ACCESS_MW_BIND, DOCK_ACCESS_MW_BIND},
         {IBV_ACCESS_ZERO_BASED, DOCK_ACCESS_ZERO_BASED},
         {IBV_ACCESS_RELAXED_ORDERING, DOCK_ACCESS_RELAXED},
+        {IBV_ACCESS_ON_DEMAND, DOCK_ACCESS_ON_DEMAND},
     };
     unsigned int known = IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
     uint32_t access = 0;
@@ -78,12 +81,17 @@ int vb_access(unsigned int flags, const char *call, uint32_t *out)
         if (flags & map[i].verbs)
             access |= map[i].device;
     }
-    if (flags & IBV_ACCESS_ON_DEMAND)
-        return dock_refuse(-EOPNOTSUPP, "%s: on-demand paging is not offered", call);
     if (flags & ~known)
         return dock_refuse(-EINVAL, "%s: unknown access flags %#x", call, flags & ~known);
     *out = access;
     return 0;
+}
+
+int vb_region_access(unsigned int flags, const char *call, uint32_t *out)
+{
+    if ((flags & NEED_LOCAL_WRITE) && !(flags & IBV_ACCESS_LOCAL_WRITE))
+        return dock_refuse(-EINVAL, "%s: remote write and atomic access need local write as well", call);
+    return vb_access(flags, call, out);
 }
 
 static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t va,
@@ -95,10 +103,7 @@ static struct ibv_mr *register_mr(struct ibv_pd *pd, void *addr, size_t length, 
 
     if (!pd || !vb_pd_known(pd))
         return vb_none(dock_refuse(pd ? -ENOENT : -EINVAL, "%s: no domain given", call));
-    if ((flags & NEED_LOCAL_WRITE) && !(flags & IBV_ACCESS_LOCAL_WRITE))
-        return vb_none(
-            dock_refuse(-EINVAL, "%s: remote write and atomic access need local write as well", call));
-    err = vb_access(flags, call, &access);
+    err = vb_region_access(flags, call, &access);
     if (err)
         return vb_none(err);
     mr = calloc(1, sizeof *mr);
@@ -154,18 +159,6 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
         dock_refuse(-EOPNOTSUPP, "ibv_reg_dmabuf_mr: descriptor %d: dma-buf memory is not offered", fd));
 }
 
-int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-    (void)mr;
-    (void)pd;
-    (void)addr;
-    (void)length;
-    (void)access;
-    errno =
-        dock_refuse(EOPNOTSUPP, "ibv_rereg_mr: flags %#x: regions cannot be changed, register anew", flags);
-    return IBV_REREG_MR_ERR_INPUT;
-}
-
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
     struct ibv_context *context;
@@ -175,10 +168,14 @@ int ibv_dereg_mr(struct ibv_mr *mr)
         return vb_status(dock_refuse(EINVAL, "ibv_dereg_mr: no region given"));
     if (!vb_mr_known(mr))
         return vb_status(dock_refuse(ENOENT, "ibv_dereg_mr: no region has handle %#x", mr->handle));
+    if (vb_mr(mr)->imported)
+        return vb_status(dock_refuse(EINVAL, "ibv_dereg_mr: the region was imported, it is another's"));
     context = mr->context;
     err = dock_mr_deregister(vb_mr(mr)->seg);
     if (err)
         return vb_status(-err);
+    if (vb_mr(mr)->dm)
+        vb_count(&vb_mr(mr)->dm->users, -1);
     vb_pd_drop(mr->pd);
     free(mr);
     vb_object_gone(context);

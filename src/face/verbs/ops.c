@@ -19,6 +19,11 @@ void vb_fill_ops(struct verbs_context *v)
     v->alloc_td = vb_alloc_td;
     v->dealloc_td = vb_dealloc_td;
     v->alloc_parent_domain = vb_alloc_parent_domain;
+    v->alloc_null_mr = vb_alloc_null_mr;
+    v->advise_mr = vb_advise_mr;
+    v->alloc_dm = vb_alloc_dm;
+    v->free_dm = vb_free_dm;
+    v->reg_dm_mr = vb_reg_dm_mr;
 
     ops->alloc_mw = vb_alloc_mw;
     ops->bind_mw = vb_bind_mw;

@@ -11,7 +11,8 @@
     (UD_OPS | OP(SEND_WITH_INV) | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(LOCAL_INV) | OP(BIND_MW))
 #define RC_OPS (UC_OPS | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
 
-// What a service has not is found when the request is executed, as a local QP operation error, or at the post.
+// What a service has not is found when the request is executed, as a local QP operation error, or at the
+// post.
 static uint32_t taken(uint32_t ops)
 {
     return dock_profile()->wrong_op_refused ? ops : RC_OPS;
@@ -131,15 +132,17 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
                              enum form form)
 {
     struct vb_qp *qp;
+    bool custom;
     int err = check_objects(pd, a);
 
     if (!err)
         err = check_caps(dock_dev_limits(vb_dev(pd->context)), &a->cap, !a->srq, form == DIRECT);
     if (err)
         return vb_none(err);
-    qp = calloc(1, sizeof *qp);
+    qp = vb_pd_calloc(pd, sizeof *qp, &custom);
     if (!qp)
         return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp: no memory"));
+    qp->custom = custom;
     qp->cap = a->cap;
     if (a->srq)
         qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
@@ -162,7 +165,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
 no_builders:
     dock_qp_destroy(qp->dev);
 no_queue:
-    free(qp);
+    vb_pd_free(pd, qp, custom);
     return vb_none(err);
 }
 
@@ -349,6 +352,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
     struct ibv_context *context;
+    struct ibv_pd *pd;
     int err;
 
     if (!qp)
@@ -359,12 +363,13 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     err = dock_qp_destroy(vb_qp(qp)->dev);
     if (err)
         return vb_status(-err);
-    vb_pd_drop(qp->pd);
+    pd = qp->pd;
     pthread_mutex_destroy(&vb_qp(qp)->modify);
     pthread_cond_destroy(&qp->cond);
     pthread_mutex_destroy(&qp->mutex);
     free(vb_qp(qp)->build);
-    free(qp);
+    vb_pd_free(pd, qp, vb_qp(qp)->custom);
+    vb_pd_drop(pd);
     vb_object_gone(context);
     return 0;
 }
@@ -378,17 +383,22 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
     return 0;
 }
 
+// Enhanced options of a connection: the vendor is known, and there are none. What two sides agree on is what
+// both have: nothing.
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-    if (!qp || !ece)
-        return dock_refuse(EINVAL, "ibv_set_ece: no queue or no options given");
-    return dock_refuse(EOPNOTSUPP, "ibv_set_ece: enhanced connection options %#x are not offered",
-                       ece->options);
+    if (!qp || !ece || ece->comp_mask)
+        return vb_status(dock_refuse(EINVAL, "ibv_set_ece: no queue, no options, or an unknown mask"));
+    if (ece->options)
+        return vb_status(dock_refuse(EOPNOTSUPP, "ibv_set_ece: options %#x of vendor %#x are not known",
+                                     ece->options, ece->vendor_id));
+    return 0;
 }
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     if (!qp || !ece)
-        return dock_refuse(EINVAL, "ibv_query_ece: no queue or no place for the answer");
-    return dock_refuse(EOPNOTSUPP, "ibv_query_ece: enhanced connection options are not offered");
+        return vb_status(dock_refuse(EINVAL, "ibv_query_ece: no queue or no place for the answer"));
+    *ece = (struct ibv_ece){.vendor_id = dock_profile()->vendor_id};
+    return 0;
 }

@@ -33,7 +33,44 @@ int vb_dealloc_td(struct ibv_td *td)
     return 0;
 }
 
-// Rings lie in the arena, where peers find them, so a program's own allocator could not be used for anything.
+#define PARENT_KNOWN (IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+#define CACHE_LINE 64
+
+// Rings lie in the arena, where peers find them. What a program's own allocators give memory for is the
+// rest: the queue pairs of the domain as the library keeps them.
+static bool has_allocators(const struct vb_pd *pd)
+{
+    return pd->parent && pd->custom.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+}
+
+static void *context_of(const struct vb_pd *pd)
+{
+    return pd->custom.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT ? pd->custom.pd_context : NULL;
+}
+
+void *vb_pd_calloc(struct ibv_pd *ibpd, size_t size, bool *custom)
+{
+    struct vb_pd *pd = vb_pd(ibpd);
+    void *p = IBV_ALLOCATOR_USE_DEFAULT;
+
+    if (has_allocators(pd))
+        p = pd->custom.alloc(ibpd, context_of(pd), size, CACHE_LINE, 0);
+    *custom = p != IBV_ALLOCATOR_USE_DEFAULT;
+    if (!*custom)
+        return calloc(1, size);
+    if (p)
+        memset(p, 0, size);
+    return p;
+}
+
+void vb_pd_free(struct ibv_pd *ibpd, void *p, bool custom)
+{
+    if (custom)
+        vb_pd(ibpd)->custom.free(ibpd, context_of(vb_pd(ibpd)), p, 0);
+    else
+        free(p);
+}
+
 struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
     struct vb_pd *pd;
@@ -44,9 +81,10 @@ struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
                                    "domain"));
     if (vb_pd(attr->pd)->parent)
         return vb_none(dock_refuse(-EINVAL, "ibv_alloc_parent_domain: the domain is itself a parent domain"));
-    if (attr->comp_mask)
-        return vb_none(dock_refuse(
-            -EOPNOTSUPP, "ibv_alloc_parent_domain: mask %#x: allocators are not offered", attr->comp_mask));
+    if (attr->comp_mask & ~(uint32_t)PARENT_KNOWN ||
+        (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS && (!attr->alloc || !attr->free)))
+        return vb_none(
+            dock_refuse(-EINVAL, "ibv_alloc_parent_domain: mask %#x, or no allocators", attr->comp_mask));
     pd = calloc(1, sizeof *pd);
     if (!pd)
         return vb_none(dock_refuse(-ENOMEM, "ibv_alloc_parent_domain: no memory"));
@@ -55,6 +93,7 @@ struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
     pd->number = vb_pd(attr->pd)->number;
     pd->parent = vb_pd(attr->pd);
     pd->td = (struct vb_td *)attr->td;
+    pd->custom = *attr;
     vb_pd_use(attr->pd);
     if (pd->td)
         vb_count(&pd->td->users, 1);

@@ -35,8 +35,9 @@
 struct vb_context {
     struct dock_dev *dev;
     struct dock_events *events;
-    dock_a32 objects;       // that were made from this context and still live
-    struct verbs_context v; // last: the ABI lets it end with its ibv_context
+    struct vb_context *next; // of the process
+    dock_a32 objects;        // that were made from this context and still live
+    struct verbs_context v;  // last: the ABI lets it end with its ibv_context
 };
 
 struct vb_td {
@@ -51,11 +52,25 @@ struct vb_pd {
     dock_a32 users;       // objects that were made with this very pd, parent domains over it included
     struct vb_pd *parent; // of a parent domain: the domain that it extends, else NULL
     struct vb_td *td;     // of a parent domain: objects made with it take no locks
+    struct ibv_parent_domain_init_attr custom; // of a parent domain: its allocators and their context
+    bool imported;
+};
+
+#define VB_MAX_DM (1u << 20) // bytes of device memory, of all contexts
+
+struct vb_dm {
+    struct ibv_dm dm;
+    char *at;
+    size_t length;
+    dock_a32 users; // regions
 };
 
 struct vb_mr {
     struct ibv_mr mr;
     struct dock_mr *seg;
+    struct vb_dm *dm; // it lies in this device memory, or NULL
+    bool special;     // not made by ibv_reg_mr and its kind: cannot be changed
+    bool imported;
 };
 
 struct vb_mw {
@@ -100,6 +115,7 @@ struct vb_qp {
     struct ibv_qp_attr attr; // as last modified
     struct ibv_qp_cap cap;
     int sq_sig_all;
+    bool custom;            // its memory came from the domain's allocators
     struct vb_build *build; // of queues with ibv_wr_* functions, else NULL
 };
 
@@ -283,12 +299,35 @@ int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values
 struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_dealloc_mw(struct ibv_mw *mw);
 
+// ---- memory.c
+
+struct ibv_mr *vb_alloc_null_mr(struct ibv_pd *pd);
+int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sg_list,
+                 uint32_t num_sge);
+struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int vb_free_dm(struct ibv_dm *dm);
+struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset, size_t length,
+                            unsigned int access);
+
+// ---- context.c
+
+// Is `fd` the command descriptor of a context of this process?
+bool vb_context_of(int fd, bool (*same)(int, int));
+
 // ---- td.c
 
 struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int vb_dealloc_td(struct ibv_td *td);
 struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
 void vb_free_parent_domain(struct vb_pd *pd); // nothing uses it any more
+
+// Memory for an object of this domain, zeroed: from the allocators of a parent domain that has some, else
+// from calloc; *custom tells which, for the way back.
+void *vb_pd_calloc(struct ibv_pd *pd, size_t size, bool *custom);
+void vb_pd_free(struct ibv_pd *pd, void *p, bool custom);
+
+// The same for a region: remote WRITE and atomics need local write.
+int vb_region_access(unsigned int flags, const char *call, uint32_t *out);
 
 // DOCK_ACCESS_* of verbs access flags, or -EINVAL where rights contradict each other or are unknown.
 int vb_access(unsigned int flags, const char *call, uint32_t *out);

@@ -61,6 +61,11 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device
     return 0;
 }
 
+// Every access looks the memory up anew, so all of it is on demand.
+#define ODP_UD (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV)
+#define ODP_UC (IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE)
+#define ODP_RC (ODP_UD | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC)
+
 int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
                        struct ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -74,6 +79,10 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
     fill_device(dock_dev_limits(vb_dev(context)), &full.orig_attr);
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     full.phys_port_cnt_ex = 1;
+    full.max_dm_size = VB_MAX_DM;
+    full.odp_caps = (struct ibv_odp_caps){
+        .general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
+        .per_transport_caps = {.rc_odp_caps = ODP_RC, .uc_odp_caps = ODP_UC, .ud_odp_caps = ODP_UD}};
     memset(attr, 0, attr_size);
     memcpy(attr, &full, attr_size < sizeof full ? attr_size : sizeof full);
     return 0;
