@@ -278,7 +278,7 @@ void dock_host_refuse_imm(struct dock_conn *c, struct dock_xfer *x)
 {
     uint32_t status = x->status;
 
-    if (lossy(c) || claim(c, x))
+    if (c->service != DOCK_RC || claim(c, x))
         return;
     complete(c, x, DOCK_ST_LOC_PROT, 0);
     x->status = status;
