@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Channels of completion events. As for asynchronous events the descriptor counts what waits.
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ struct dock_chan {
     dock_a32 users;
     pthread_mutex_t lock;
     pthread_cond_t acked;
+    pthread_mutex_t turn; // of those who look before they read (dock_chan_try)
     struct waiting *head, **tail;
 };
 
@@ -38,6 +40,7 @@ int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
     chan->tail = &chan->head;
     pthread_mutex_init(&chan->lock, NULL);
     pthread_cond_init(&chan->acked, NULL);
+    pthread_mutex_init(&chan->turn, NULL);
     *out = chan;
     return 0;
 }
@@ -47,6 +50,7 @@ int dock_chan_destroy(struct dock_chan *chan)
     if (dock_acquire32(&chan->users)) // pairs with dock_chan_leave
         return dock_refuse(-EBUSY, "a completion channel that CQs still use cannot be destroyed");
     close(chan->fd);
+    pthread_mutex_destroy(&chan->turn);
     pthread_cond_destroy(&chan->acked);
     pthread_mutex_destroy(&chan->lock);
     free(chan);
@@ -137,26 +141,49 @@ void dock_cq_deliver_held(struct dock_dev *dev)
     pthread_mutex_unlock(&dev->lock);
 }
 
+// One count of the descriptor. 0; 1: the CQ was destroyed between the event and the read; -errno.
+static int take(struct dock_chan *chan, void **cq_user)
+{
+    struct waiting *w;
+    uint64_t one;
+
+    if (read(chan->fd, &one, sizeof one) < 0)
+        return -errno;
+    pthread_mutex_lock(&chan->lock);
+    w = chan->head;
+    if (w) {
+        chan->head = w->next;
+        if (!w->next)
+            chan->tail = &chan->head;
+        w->cq->chan_events++;
+        *cq_user = w->cq->user;
+    }
+    pthread_mutex_unlock(&chan->lock);
+    free(w);
+    return w == NULL;
+}
+
 int dock_chan_get(struct dock_chan *chan, void **cq_user)
 {
-    for (;;) {
-        uint64_t one;
-        if (read(chan->fd, &one, sizeof one) < 0)
-            return -errno;
-        pthread_mutex_lock(&chan->lock);
-        struct waiting *w = chan->head;
-        if (w) {
-            chan->head = w->next;
-            if (!w->next)
-                chan->tail = &chan->head;
-            w->cq->chan_events++;
-            *cq_user = w->cq->user;
-        }
-        pthread_mutex_unlock(&chan->lock);
-        free(w);
-        if (w)
-            return 0; // else its CQ was destroyed between the event and the read
-    }
+    int got;
+
+    do
+        got = take(chan, cq_user);
+    while (got > 0);
+    return got;
+}
+
+int dock_chan_try(struct dock_chan *chan, void **cq_user)
+{
+    struct pollfd p = {.fd = chan->fd, .events = POLLIN};
+    int got;
+
+    pthread_mutex_lock(&chan->turn); // what poll sees is still there when we read
+    do
+        got = poll(&p, 1, 0) > 0 ? take(chan, cq_user) : -EAGAIN;
+    while (got > 0);
+    pthread_mutex_unlock(&chan->turn);
+    return got;
 }
 
 void dock_cq_ack(struct dock_cq *cq, unsigned n)
@@ -171,6 +198,18 @@ void dock_cq_ack(struct dock_cq *cq, unsigned n)
     cq->chan_acked += n;
     pthread_cond_broadcast(&cq->chan->acked);
     pthread_mutex_unlock(&cq->chan->lock);
+}
+
+bool dock_cq_owes_acks(const struct dock_cq *cq)
+{
+    bool owes = dock_acquire32(&cq->events_got); // pairs with dock_event_ack
+
+    if (!cq->chan)
+        return owes;
+    pthread_mutex_lock(&cq->chan->lock);
+    owes |= cq->chan_acked != cq->chan_events;
+    pthread_mutex_unlock(&cq->chan->lock);
+    return owes;
 }
 
 // The CQ goes away: drop its undelivered events, wait until the delivered ones are acknowledged.

@@ -141,6 +141,9 @@ int dock_chan_fd(const struct dock_chan *chan);
 // Take one event: blocks unless the fd is O_NONBLOCK (-EAGAIN), -EINTR. *cq is the CQ's `user` pointer.
 // The event counts as unacknowledged until dock_cq_ack.
 int dock_chan_get(struct dock_chan *chan, void **cq_user);
+// The same without blocking, whatever the descriptor's flags are: -EAGAIN when no event waits. Not beside
+// dock_chan_get in another thread.
+int dock_chan_try(struct dock_chan *chan, void **cq_user);
 
 struct dock_cq_attr {
     uint32_t depth;         // exactly so many completions fit
@@ -165,6 +168,8 @@ void dock_cq_ack(struct dock_cq *cq, unsigned n);
 void dock_cq_moderate(struct dock_cq *cq, uint32_t count, uint32_t period_us);
 uint32_t dock_cq_depth(const struct dock_cq *cq);
 uint32_t dock_cq_number(const struct dock_cq *cq);
+// Events of it were got and not acknowledged: dock_cq_destroy would block.
+bool dock_cq_owes_acks(const struct dock_cq *cq);
 
 // ---- receive queues that several queue pairs share
 
@@ -180,6 +185,7 @@ int dock_srq_destroy(struct dock_rq *srq);                   // -EBUSY while que
 int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit); // -EINVAL above its depth
 uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
 uint32_t dock_srq_number(const struct dock_rq *srq);
+uint32_t dock_srq_users(const struct dock_rq *srq); // queue pairs
 
 // ---- groups of queues: one number for several RM queues of a device. Who sends to it names the group in its
 // WR (dock_wr.bundle); the member is picked when the request is begun, by turns or by the WR's hint.
@@ -330,9 +336,13 @@ struct dock_events;
 int dock_events_open(struct dock_dev *dev, struct dock_events **out);
 void dock_events_close(struct dock_events *ev);
 int dock_events_fd(const struct dock_events *ev);
+// Kinds of event that the face has no words for (bits, 1 << kind) are not kept from now on.
+void dock_events_skip(struct dock_events *ev, uint32_t kinds);
 int dock_events_get(struct dock_events *ev, struct dock_event *out); // blocks unless O_NONBLOCK (-EAGAIN)
 // Destroying an object blocks until the events that were got for it are acknowledged.
 void dock_event_ack(const struct dock_event *ev);
+bool dock_qp_owes_acks(const struct dock_qp *qp);
+bool dock_srq_owes_acks(const struct dock_rq *srq);
 void dock_qp_set_events(struct dock_qp *qp, struct dock_events *ev);
 void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev);
 void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev);

@@ -17,6 +17,7 @@ struct entry {
 struct dock_events {
     struct dock_dev *dev;
     int fd;
+    dock_a32 skip; // kinds that are not kept, bits
     pthread_mutex_t lock;
     struct entry *head, **tail;
     struct dock_events *next; // of the device
@@ -70,11 +71,19 @@ int dock_events_fd(const struct dock_events *ev)
     return ev->fd;
 }
 
+void dock_events_skip(struct dock_events *ev, uint32_t kinds)
+{
+    dock_set32(&ev->skip, kinds);
+}
+
 static void append(struct dock_events *ev, const struct dock_event *event, dock_a32 *got)
 {
-    struct entry *e = malloc(sizeof *e);
+    struct entry *e;
     uint64_t one = 1;
 
+    if (dock_peek32(&ev->skip) >> event->kind & 1)
+        return;
+    e = malloc(sizeof *e);
     if (!e) {
         dock_error("no memory for an asynchronous event: it is lost");
         return;
@@ -182,4 +191,14 @@ void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev)
 void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev)
 {
     srq->events = ev;
+}
+
+bool dock_qp_owes_acks(const struct dock_qp *qp)
+{
+    return dock_acquire32(&qp->events_got); // pairs with dock_event_ack
+}
+
+bool dock_srq_owes_acks(const struct dock_rq *srq)
+{
+    return dock_acquire32(&srq->events_got); // pairs with dock_event_ack
 }

@@ -222,3 +222,8 @@ uint32_t dock_srq_number(const struct dock_rq *srq)
 {
     return srq->number;
 }
+
+uint32_t dock_srq_users(const struct dock_rq *srq)
+{
+    return dock_acquire32(&srq->users); // pairs with the drop in qp.c
+}
