@@ -7,31 +7,14 @@
 
 #include <infiniband/verbs.h>
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "face/lib/two.h"
 
 #define FULL_ACCESS                                                                                          \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-
-void check_failed(const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4), noreturn));
-
-#define CHECK(cond)                                                                                          \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            check_failed(__FILE__, __LINE__, "expected: %s (errno %d)", #cond, errno);                       \
-    } while (0)
-
-#define CHECK_INT(got, expected)                                                                             \
-    do {                                                                                                     \
-        long long got_ = (long long)(got), expected_ = (long long)(expected);                                \
-        if (got_ != expected_)                                                                               \
-            check_failed(__FILE__, __LINE__, "%s: expected %lld, got %lld", #got, expected_, got_);          \
-    } while (0)
 
 // Zeros mean the usual: RC, 16 WRs, 4 SGEs, 64 inline bytes, 64 KiB of memory with all rights.
 struct end_options {
@@ -98,12 +81,6 @@ struct ibv_send_wr send_wr(uint64_t wr_id, enum ibv_wr_opcode op, struct ibv_sge
                            uint32_t rkey);
 int post(struct end *e, struct ibv_send_wr *wr);
 
-// Run `left` here and `right` in a child; `sock` connects them. Returns when both ended; the test fails if
-// the child did not end with 0. No device may be open.
-void two_processes(void (*left)(int sock), void (*right)(int sock));
-void tell(int sock, const void *p, size_t n);
-void hear(int sock, void *p, size_t n);
-void meet(int sock); // both sides reach this line before either goes on
 // end_open, exchange of addresses over `sock`, connect.
 void end_meet(struct end *e, const struct end_options *opt, int sock, struct end_address *peer);
 
