@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// The table that programs reach through ctx->ops. Each entry is the exported function itself, with its
+// checks.
+#include <ub/umdk/urma/urma_provider.h>
+
+#include "face/urma/urma_face.h"
+
+#define SAME(name) .name = urma_##name
+
+struct urma_ops ur_ops = {
+    .name = "drydock",
+    SAME(create_jfc),
+    SAME(modify_jfc),
+    SAME(delete_jfc),
+    SAME(create_jfs),
+    SAME(modify_jfs),
+    SAME(query_jfs),
+    SAME(delete_jfs),
+    SAME(create_jfr),
+    SAME(modify_jfr),
+    SAME(query_jfr),
+    SAME(delete_jfr),
+    SAME(import_jfr),
+    SAME(unimport_jfr),
+    SAME(advise_jfr),
+    SAME(unadvise_jfr),
+    SAME(advise_jfr_async),
+    SAME(create_jetty),
+    SAME(modify_jetty),
+    SAME(query_jetty),
+    SAME(delete_jetty),
+    SAME(import_jetty),
+    SAME(unimport_jetty),
+    SAME(advise_jetty),
+    SAME(unadvise_jetty),
+    SAME(bind_jetty),
+    SAME(unbind_jetty),
+    SAME(create_jfce),
+    SAME(delete_jfce),
+    SAME(import_jetty_ex),
+    SAME(import_jfr_ex),
+    SAME(bind_jetty_ex),
+    SAME(alloc_token_id),
+    SAME(alloc_token_id_ex),
+    SAME(free_token_id),
+    SAME(register_seg),
+    SAME(unregister_seg),
+    SAME(import_seg),
+    SAME(unimport_seg),
+    SAME(get_async_event),
+    SAME(ack_async_event),
+    SAME(post_jfs_wr),
+    SAME(post_jfr_wr),
+    SAME(post_jetty_send_wr),
+    SAME(post_jetty_recv_wr),
+    SAME(poll_jfc),
+    SAME(rearm_jfc),
+    SAME(wait_jfc),
+    SAME(ack_jfc),
+};

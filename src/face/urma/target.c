@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// Handles of what is far away: imported jettys and JFRs, and the binding of a connected jetty to one of them.
+// Importing asks nobody: what is wrong with a name is found out by the first request that uses it.
+#include <stdlib.h>
+
+#include "face/urma/urma_face.h"
+
+enum { REACH_MS = 2000 };
+
+struct wanted {
+    const urma_jetty_id_t *id;
+    urma_transport_mode_t mode;
+    urma_target_type_t type;
+    urma_jetty_grp_policy_t policy;
+    urma_import_jetty_flag_t flag;
+    urma_tp_type_t tp;
+    const urma_token_t *token;
+};
+
+static struct ur_target *make(urma_context_t *ctx, const struct wanted *w, const char *call)
+{
+    struct ur_target *t;
+    uint32_t order;
+    int err = ur_check_mode(w->mode, call);
+
+    if (!err)
+        err = ur_settle_order(w->mode, w->flag.bs.order_type, true, call, &order);
+    if (!err)
+        err = ur_check_tp(w->mode, w->tp, call);
+    if (err)
+        return ur_none(err);
+    if (w->flag.bs.has_drv_ext || w->flag.bs.has_user_info)
+        return ur_none(dock_refuse(-EINVAL, "%s: this device knows no extensions of its own", call));
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return ur_none(dock_no_memory("an imported target"));
+    t->t = (urma_target_jetty_t){
+        .urma_ctx = ctx,
+        .id = *w->id,
+        .handle = w->id->id,
+        .trans_mode = w->mode,
+        .tp = {.tpn = w->id->id},
+        .type = w->type,
+        .flag = w->flag,
+        .policy = w->policy,
+        .tp_type = w->tp,
+    };
+    t->t.flag.bs.order_type = order;
+    t->token = w->token && w->flag.bs.token_policy != URMA_TOKEN_NONE ? w->token->token : 0;
+    dock_reach(ur_dev(ctx), w->id->eid.raw, w->id->id, REACH_MS); // else the first request does it
+    ur_use(&ctx->ref);
+    return t;
+}
+
+static urma_status_t drop(urma_target_jetty_t *target, const char *call)
+{
+    struct ur_target *t = ur_target(target);
+
+    if (!target)
+        return dock_refuse(URMA_EINVAL, "%s: no target given", call);
+    if (dock_acquire32(&t->binds)) // pairs with urma_unbind_jetty
+        return dock_refuse(URMA_FAIL, "%s: %u jettys are bound to target %u", call, dock_peek32(&t->binds),
+                           target->id.id);
+    ur_drop(&target->urma_ctx->ref);
+    free(t);
+    return URMA_SUCCESS;
+}
+
+// ---- jettys and groups
+
+static urma_target_jetty_t *import_jetty(urma_context_t *ctx, urma_rjetty_t *r, const urma_token_t *token,
+                                         const char *call)
+{
+    struct ur_target *t;
+    struct wanted w;
+
+    if (!ctx || !r)
+        return ur_none(dock_refuse(-EINVAL, "%s: no context, or no jetty described", call));
+    w = (struct wanted){&r->jetty_id, r->trans_mode, r->type, r->policy, r->flag, r->tp_type, token};
+    t = make(ctx, &w, call);
+    if (!t)
+        return NULL;
+    r->flag.bs.order_type = t->t.flag.bs.order_type;
+    return &t->t;
+}
+
+urma_target_jetty_t *urma_import_jetty(urma_context_t *ctx, urma_rjetty_t *rjetty, urma_token_t *token_value)
+{
+    return import_jetty(ctx, rjetty, token_value, "urma_import_jetty");
+}
+
+// The transport that `cfg` names is the only one there is: all of them lead to the same host's memory.
+urma_target_jetty_t *urma_import_jetty_ex(urma_context_t *ctx, urma_rjetty_t *rjetty,
+                                          urma_token_t *token_value, urma_import_jetty_ex_cfg_t *cfg)
+{
+    if (!token_value || !cfg)
+        return ur_none(dock_refuse(-EINVAL, "urma_import_jetty_ex: no token or no transport given"));
+    return import_jetty(ctx, rjetty, token_value, "urma_import_jetty_ex");
+}
+
+urma_status_t urma_unimport_jetty(urma_target_jetty_t *tjetty)
+{
+    return drop(tjetty, "urma_unimport_jetty");
+}
+
+// ---- JFRs
+
+static urma_target_jetty_t *import_jfr(urma_context_t *ctx, urma_rjfr_t *r, const urma_token_t *token,
+                                       const char *call)
+{
+    struct ur_target *t;
+    struct wanted w;
+
+    if (!ctx || !r || (!token && r->flag.bs.token_policy != URMA_TOKEN_NONE))
+        return ur_none(dock_refuse(-EINVAL, "%s: no context, no JFR described, or no token for one", call));
+    w = (struct wanted){&r->jfr_id, r->trans_mode, URMA_JFR, 0, r->flag, r->tp_type, token};
+    t = make(ctx, &w, call);
+    if (!t)
+        return NULL;
+    r->flag.bs.order_type = t->t.flag.bs.order_type;
+    return &t->t;
+}
+
+urma_target_jetty_t *urma_import_jfr(urma_context_t *ctx, urma_rjfr_t *rjfr, urma_token_t *token_value)
+{
+    return import_jfr(ctx, rjfr, token_value, "urma_import_jfr");
+}
+
+urma_target_jetty_t *urma_import_jfr_ex(urma_context_t *ctx, urma_rjfr_t *rjfr, urma_token_t *token_value,
+                                        urma_import_jfr_ex_cfg_t *cfg)
+{
+    if (!token_value || !cfg)
+        return ur_none(dock_refuse(-EINVAL, "urma_import_jfr_ex: no token or no transport given"));
+    return import_jfr(ctx, rjfr, token_value, "urma_import_jfr_ex");
+}
+
+urma_status_t urma_unimport_jfr(urma_target_jetty_t *target_jfr)
+{
+    return drop(target_jfr, "urma_unimport_jfr");
+}
+
+// ---- binding
+
+static urma_status_t check_bind(const urma_jetty_t *jetty, const urma_target_jetty_t *t, const char *call)
+{
+    const urma_jfs_cfg_t *c;
+
+    if (!jetty || !t || !ur_jetty((urma_jetty_t *)(uintptr_t)jetty)->s.dev)
+        return dock_refuse(URMA_EINVAL, "%s: no active jetty, or no target given", call);
+    c = &jetty->jetty_cfg.jfs_cfg;
+    if (c->trans_mode != URMA_TM_RC || t->trans_mode != URMA_TM_RC)
+        return dock_refuse(URMA_ENOPERM, "%s: modes %d and %d: only RC is bound", call, (int)c->trans_mode,
+                           (int)t->trans_mode);
+    if (c->flag.bs.order_type != t->flag.bs.order_type)
+        return dock_refuse(URMA_ENOPERM, "%s: order types %u and %u differ", call, c->flag.bs.order_type,
+                           t->flag.bs.order_type);
+    return URMA_SUCCESS;
+}
+
+static urma_status_t bind_to(urma_jetty_t *jetty, urma_target_jetty_t *target, const char *call)
+{
+    struct ur_target *t = ur_target(target);
+    urma_status_t refused = check_bind(jetty, target, call);
+    struct ur_sends *s;
+    uint32_t none = 0;
+    int err;
+
+    if (refused)
+        return refused;
+    s = &ur_jetty(jetty)->s;
+    if (s->bound)
+        return s->bound == t ? URMA_SUCCESS
+                             : dock_refuse(URMA_EEXIST, "%s: jetty %u is bound to %u", call,
+                                           jetty->jetty_id.id, s->bound->t.id.id);
+    if (!dock_claim32(&t->binds, &none, 1))
+        return dock_refuse(URMA_EINVAL, "%s: another jetty is bound to target %u", call, target->id.id);
+    s->bound = t;
+    err = ur_connect(s);
+    if (err) {
+        s->bound = NULL;
+        dock_publish32(&t->binds, 0); // pairs with the acquire in drop
+        return ur_status(err);
+    }
+    jetty->remote_jetty = target;
+    return URMA_SUCCESS;
+}
+
+urma_status_t urma_bind_jetty(urma_jetty_t *jetty, urma_target_jetty_t *tjetty)
+{
+    return bind_to(jetty, tjetty, "urma_bind_jetty");
+}
+
+urma_status_t urma_bind_jetty_ex(urma_jetty_t *jetty, urma_target_jetty_t *tjetty,
+                                 urma_bind_jetty_ex_cfg_t *cfg)
+{
+    if (!cfg)
+        return dock_refuse(URMA_EINVAL, "urma_bind_jetty_ex: no transport given");
+    return bind_to(jetty, tjetty, "urma_bind_jetty_ex");
+}
+
+urma_status_t urma_unbind_jetty(urma_jetty_t *jetty)
+{
+    struct ur_sends *s;
+    struct ur_target *t;
+
+    if (!jetty || !jetty->remote_jetty)
+        return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: no jetty given, or one that is not bound");
+    s = &ur_jetty(jetty)->s;
+    t = s->bound;
+    ur_disconnect(s);
+    jetty->remote_jetty = NULL;
+    s->bound = NULL;
+    dock_publish32(&t->binds, 0); // pairs with the acquire in drop
+    return URMA_SUCCESS;
+}
+
+// ---- advice: nothing need be set up before the first request
+
+static urma_status_t advise(urma_transport_mode_t mode, const urma_target_jetty_t *t, const char *call)
+{
+    if (mode != URMA_TM_RM || t->trans_mode != URMA_TM_RM)
+        return dock_refuse(URMA_EINVAL, "%s: advice is for RM", call);
+    return URMA_SUCCESS;
+}
+
+urma_status_t urma_advise_jetty(urma_jetty_t *jetty, urma_target_jetty_t *tjetty)
+{
+    if (!jetty || !tjetty)
+        return dock_refuse(URMA_EINVAL, "urma_advise_jetty: no jetty or no target given");
+    return advise(jetty->jetty_cfg.jfs_cfg.trans_mode, tjetty, "urma_advise_jetty");
+}
+
+urma_status_t urma_unadvise_jetty(urma_jetty_t *jetty, urma_target_jetty_t *tjetty)
+{
+    if (!jetty || !tjetty)
+        return dock_refuse(URMA_EINVAL, "urma_unadvise_jetty: no jetty or no target given");
+    return URMA_SUCCESS;
+}
+
+urma_status_t urma_advise_jfr(urma_jfs_t *jfs, urma_target_jetty_t *tjfr)
+{
+    if (!jfs || !tjfr)
+        return dock_refuse(URMA_EINVAL, "urma_advise_jfr: no JFS or no target given");
+    return advise(jfs->jfs_cfg.trans_mode, tjfr, "urma_advise_jfr");
+}
+
+urma_status_t urma_unadvise_jfr(urma_jfs_t *jfs, urma_target_jetty_t *tjfr)
+{
+    if (!jfs || !tjfr)
+        return dock_refuse(URMA_EINVAL, "urma_unadvise_jfr: no JFS or no target given");
+    return URMA_SUCCESS;
+}
+
+// As on the reference's UB devices the answer is the return value, and the callback is not called.
+urma_status_t urma_advise_jfr_async(urma_jfs_t *jfs, urma_target_jetty_t *tjfr,
+                                    urma_advise_async_cb_func cb_fun, void *cb_arg)
+{
+    if (!jfs || !tjfr || !cb_fun || !cb_arg)
+        return dock_refuse(URMA_EINVAL, "urma_advise_jfr_async: no JFS, target, callback or argument given");
+    return advise(jfs->jfs_cfg.trans_mode, tjfr, "urma_advise_jfr_async");
+}
