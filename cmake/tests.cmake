@@ -15,6 +15,13 @@ if(facelib_sources AND TARGET face_verbs)
     target_link_libraries(drydock_facelib PUBLIC face_verbs drydock_so)
 endif()
 
+file(GLOB urmalib_sources CONFIGURE_DEPENDS tests/face/urma/lib/*.c)
+if(urmalib_sources AND TARGET face_urma)
+    add_library(drydock_urmalib STATIC ${urmalib_sources} tests/face/lib/two.c)
+    target_include_directories(drydock_urmalib PUBLIC tests ${CMOCKA_INCLUDE})
+    target_link_libraries(drydock_urmalib PUBLIC face_urma)
+endif()
+
 # Labels whose programs see the verbs face from outside.
 set(DOCK_VERBS_LABELS face abi conform)
 
@@ -61,6 +68,9 @@ foreach(source IN LISTS test_sources)
     target_link_libraries(${DOCK_TARGET} PRIVATE ${CMOCKA_LIBRARY})
     if(TARGET drydock_facelib AND kind MATCHES "^(verbs|rdmacm)$")
         target_link_libraries(${DOCK_TARGET} PRIVATE drydock_facelib)
+    endif()
+    if(TARGET drydock_urmalib AND kind STREQUAL "urma")
+        target_link_libraries(${DOCK_TARGET} PRIVATE drydock_urmalib)
     endif()
     if(DOCK_LONG)
         target_compile_definitions(${DOCK_TARGET} PRIVATE DOCK_LONG=1)
