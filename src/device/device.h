@@ -278,6 +278,16 @@ struct dock_qp_mod {
     bool sqd_event;
 };
 
+// Where the ring of a queue lies in this process, its doorbell word, and both indices, free-running; of a send
+// queue they count blocks, and `ci` is what polled completions have covered.
+struct dock_ring_look {
+    void *base, *doorbell;
+    uint32_t entries, pi, ci;
+};
+void dock_qp_ring(const struct dock_qp *qp, struct dock_ring_look *out);
+void dock_srq_ring(const struct dock_rq *rq, struct dock_ring_look *out);
+void dock_cq_ring(const struct dock_cq *cq, struct dock_ring_look *out);
+
 // Apply all or nothing. The face has checked its mask table and ranges; the device checks the transition
 // (-EINVAL). To RESET drops all WRs without completions; to ERR flushes; RTR connects (a peer that cannot be
 // reached is no error here: requests will find out).

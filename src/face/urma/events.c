@@ -17,8 +17,7 @@ urma_status_t urma_rearm_jfc(urma_jfc_t *jfc, bool solicited_only)
     return ur_status(dock_cq_arm(ur_jfc(jfc)->dev, solicited_only, true));
 }
 
-// 1: there may be something; 0: time is over; -1: interrupted.
-static int wait_readable(int fd, int time_out, uint64_t end)
+int ur_wait_readable(int fd, int time_out, uint64_t end)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int left = time_out;
@@ -55,7 +54,7 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
         uint32_t n = take(e, jfc_cnt, jfc);
         if (n)
             return (int)n;
-        int ready = wait_readable(jfce->fd, time_out, end); // what comes may be taken by another thread
+        int ready = ur_wait_readable(jfce->fd, time_out, end); // what comes may be taken by another thread
         if (ready <= 0)
             return ready;
     }

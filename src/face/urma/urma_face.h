@@ -224,6 +224,12 @@ urma_jetty_state_t ur_sends_state(const struct ur_sends *s);
 urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const char *call);
 void ur_fill_id(urma_jetty_id_t *id, const urma_context_t *ctx, uint32_t number);
 
+// ---- events.c
+
+// Something may be readable: 1; the time is over: 0; interrupted: -1. `end` is when a positive time_out is
+// over.
+int ur_wait_readable(int fd, int time_out, uint64_t end);
+
 // ---- urma_error.c
 
 urma_cr_status_t ur_cr_status(uint32_t device_status);
