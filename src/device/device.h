@@ -278,8 +278,8 @@ struct dock_qp_mod {
     bool sqd_event;
 };
 
-// Where the ring of a queue lies in this process, its doorbell word, and both indices, free-running; of a send
-// queue they count blocks, and `ci` is what polled completions have covered.
+// Where the ring of a queue lies in this process, its doorbell word, and both indices, free-running; of a
+// send queue they count blocks, and `ci` is what polled completions have covered.
 struct dock_ring_look {
     void *base, *doorbell;
     uint32_t entries, pi, ci;

@@ -289,7 +289,8 @@ static void outorder_comp_takes_no_order_flags(void **state)
     upair_close(&l, &r);
 }
 
-// Ordering flags and solicited change nothing about the bytes: in every mode that has them, each goes through.
+// Ordering flags and solicited change nothing about the bytes: in every mode that has them, each goes
+// through.
 static void the_flags_of_order_are_taken_where_they_mean_something(void **state)
 {
     static const urma_transport_mode_t modes[] = {URMA_TM_RM, URMA_TM_RC};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The lives of objects: who keeps whom, what may be bound, the life in steps and its options, notices, events.
+// The lives of objects: who keeps whom, what may be bound, the life in steps and its options, notices,
+// events.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
