@@ -181,7 +181,7 @@ static void fresh(void)
     }
 }
 
-// ---- 1. Many requests in flight: user_ctx tells their completions apart, and gives no order and no exclusion.
+// ---- 1. Many requests in flight: user_ctx tells their completions apart. It gives no order, no exclusion.
 
 static void many_in_flight(void)
 {

@@ -19,12 +19,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill_caps(void)
 {
-    union urma_tp_type_en any = {.bs = {.rtp = 1}};
     struct dock_limits l;
 
     dock_limits_read(&l);
     caps = (urma_device_cap_t){
-        .feature = {.bs = {.oor = 0}},
+        .feature = {.bs = {.ctp_en = 1}},
         .max_jfc = l.max_cq,
         .max_jfs = l.max_qp,
         .max_jfr = l.max_srq,
@@ -59,8 +58,12 @@ static void fill_caps(void)
         .rc_tp_cap = {.bs = {.rtp = 1, .ctp = 1}},
         .um_tp_cap = {.bs = {.ctp = 1, .utp = 1}},
     };
-    for (unsigned i = 0; i < URMA_MAX_PRIORITY_CNT; i++)
-        caps.priority_info[i] = (struct urma_sl_info){.SL = i, .tp_type = any};
+    // Programs look for a priority of the transport that they want: both lead the same way.
+    for (unsigned i = 0; i < URMA_MAX_PRIORITY_CNT; i++) {
+        caps.priority_info[i].SL = i;
+        caps.priority_info[i].tp_type.bs.rtp = i < URMA_MAX_PRIORITY_CNT / 2;
+        caps.priority_info[i].tp_type.bs.ctp = i >= URMA_MAX_PRIORITY_CNT / 2;
+    }
 }
 
 static void fill(void)

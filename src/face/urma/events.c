@@ -4,17 +4,23 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "face/urma/perf.h"
 #include "face/urma/urma_face.h"
 
 enum { AT_ONCE = 16 }; // the reference hands out no more per call
 
 urma_status_t urma_rearm_jfc(urma_jfc_t *jfc, bool solicited_only)
 {
+    uint64_t began = ur_perf_begin();
+    int err;
+
     if (!jfc || !ur_jfc(jfc)->dev)
         return dock_refuse(URMA_EINVAL, "urma_rearm_jfc: no active JFC given");
     if (!jfc->jfc_cfg.jfce)
         return URMA_SUCCESS;
-    return ur_status(dock_cq_arm(ur_jfc(jfc)->dev, solicited_only, true));
+    err = dock_cq_arm(ur_jfc(jfc)->dev, solicited_only, true);
+    ur_perf_end(UB_REARM_JFC, began);
+    return ur_status(err);
 }
 
 int ur_wait_readable(int fd, int time_out, uint64_t end)
@@ -43,6 +49,7 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
 {
     uint64_t end = time_out > 0 ? dock_now_ns() + (uint64_t)time_out * 1000000 : 0;
     struct ur_jfce *e = (struct ur_jfce *)jfce;
+    uint64_t began = ur_perf_begin();
 
     if (!jfce || !jfc_cnt || !jfc) {
         dock_refuse(EINVAL, "urma_wait_jfc: no channel, or no place for JFCs");
@@ -52,8 +59,10 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
         jfc_cnt = AT_ONCE;
     for (;;) {
         uint32_t n = take(e, jfc_cnt, jfc);
-        if (n)
+        if (n) {
+            ur_perf_end(UB_WAIT_JFC, began);
             return (int)n;
+        }
         int ready = ur_wait_readable(jfce->fd, time_out, end); // what comes may be taken by another thread
         if (ready <= 0)
             return ready;
@@ -62,6 +71,8 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
 
 void urma_ack_jfc(urma_jfc_t *jfc[], uint32_t nevents[], uint32_t jfc_cnt)
 {
+    uint64_t began = ur_perf_begin();
+
     if (!jfc || !nevents)
         return;
     for (uint32_t i = 0; i < jfc_cnt; i++) {
@@ -70,6 +81,7 @@ void urma_ack_jfc(urma_jfc_t *jfc[], uint32_t nevents[], uint32_t jfc_cnt)
         dock_cq_ack(ur_jfc(jfc[i])->dev, nevents[i]);
         jfc[i]->comp_events_acked += nevents[i];
     }
+    ur_perf_end(UB_ACK_JFC, began);
 }
 
 // ---- asynchronous events

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The hot path: a WR of URMA becomes one of the device, a completion of the device becomes a CR.
 // Nothing here may allocate, take a lock of its own or make a system call.
+#include "face/urma/perf.h"
 #include "face/urma/urma_face.h"
 
 // ---- sends
@@ -269,17 +270,27 @@ urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t
 
 urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
 {
+    uint64_t began = ur_perf_begin();
+    urma_status_t status;
+
     if (!jfs || !wr || !bad_wr || !ur_jfs(jfs)->s.dev)
         return dock_refuse(URMA_EINVAL, "urma_post_jfs_wr: no active JFS, no WR, or no place for a bad one");
-    return ur_post_sends(&ur_jfs(jfs)->s, wr, bad_wr);
+    status = ur_post_sends(&ur_jfs(jfs)->s, wr, bad_wr);
+    ur_perf_end(UB_JFS_POST_SEND, began);
+    return status;
 }
 
 urma_status_t urma_post_jetty_send_wr(urma_jetty_t *jetty, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
 {
+    uint64_t began = ur_perf_begin();
+    urma_status_t status;
+
     if (!jetty || !wr || !bad_wr || !ur_jetty(jetty)->s.dev)
         return dock_refuse(URMA_EINVAL,
                            "urma_post_jetty_send_wr: no active jetty, no WR, or no place for a bad one");
-    return ur_post_sends(&ur_jetty(jetty)->s, wr, bad_wr);
+    status = ur_post_sends(&ur_jetty(jetty)->s, wr, bad_wr);
+    ur_perf_end(UB_JETTY_POST_SEND, began);
+    return status;
 }
 
 // ---- receives
@@ -320,17 +331,27 @@ static urma_status_t post_receives(struct ur_jfr *j, urma_jfr_wr_t *wr, urma_jfr
 
 urma_status_t urma_post_jfr_wr(urma_jfr_t *jfr, urma_jfr_wr_t *wr, urma_jfr_wr_t **bad_wr)
 {
+    uint64_t began = ur_perf_begin();
+    urma_status_t status;
+
     if (!jfr || !wr || !bad_wr || !ur_jfr(jfr)->rq)
         return dock_refuse(URMA_EINVAL, "urma_post_jfr_wr: no active JFR, no WR, or no place for a bad one");
-    return post_receives(ur_jfr(jfr), wr, bad_wr);
+    status = post_receives(ur_jfr(jfr), wr, bad_wr);
+    ur_perf_end(UB_POST_JFR_RECV, began);
+    return status;
 }
 
 urma_status_t urma_post_jetty_recv_wr(urma_jetty_t *jetty, urma_jfr_wr_t *wr, urma_jfr_wr_t **bad_wr)
 {
+    uint64_t began = ur_perf_begin();
+    urma_status_t status;
+
     if (!jetty || !wr || !bad_wr || !ur_jetty(jetty)->s.dev)
         return dock_refuse(URMA_EINVAL,
                            "urma_post_jetty_recv_wr: no active jetty, no WR, or no place for a bad one");
-    return post_receives(ur_jfr(jetty->jetty_cfg.shared.jfr), wr, bad_wr);
+    status = post_receives(ur_jfr(jetty->jetty_cfg.shared.jfr), wr, bad_wr);
+    ur_perf_end(UB_JETTY_POST_RECV, began);
+    return status;
 }
 
 // ---- completions
@@ -380,6 +401,7 @@ int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
 {
     struct dock_cq *cq;
     struct dock_wc d;
+    uint64_t began = ur_perf_begin();
     int n = 0, got = 0;
 
     if (__builtin_expect(!jfc || cr_cnt < 0 || !cr || !ur_jfc(jfc)->dev, 0)) {
@@ -395,5 +417,6 @@ int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
         fill_cr(&cr[n], &d);
     }
     dock_cq_end(cq);
+    ur_perf_end(UB_POLL_JFC, began);
     return n || got >= 0 ? n : -1;
 }
