@@ -16,6 +16,7 @@ static urma_device_cap_t caps;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #define BYTES_OF_A_MESSAGE (1u << 31)
+enum { GROUPS = 1024 };
 
 static void fill_caps(void)
 {
@@ -23,11 +24,13 @@ static void fill_caps(void)
 
     dock_limits_read(&l);
     caps = (urma_device_cap_t){
-        .feature = {.bs = {.ctp_en = 1}},
+        .feature = {.bs = {.ctp_en = 1, .error_suspend = 1, .outorder_comp = 1, .jetty_grp = 1}},
         .max_jfc = l.max_cq,
         .max_jfs = l.max_qp,
         .max_jfr = l.max_srq,
         .max_jetty = l.max_qp,
+        .max_jetty_grp = GROUPS,
+        .max_jetty_in_jetty_grp = URMA_MAX_JETTY_IN_JETTY_GRP,
         .max_jfc_depth = l.max_cqe,
         .max_jfs_depth = l.max_qp_wr,
         .max_jfr_depth = l.max_srq_wr,

@@ -52,22 +52,33 @@ int ur_jetty_open(struct ur_jetty *j)
 
     if (!err)
         err = settle_order(c);
+    if (!err)
+        err = ur_check_member(c, "urma_create_jetty");
     if (err)
         return err;
     if (!c->shared.jfc)
         c->shared.jfc = c->shared.jfr->jfr_cfg.jfc;
-    err = ur_sends_open(&j->s, j->jetty.urma_ctx, &c->jfs_cfg, ur_jfr(c->shared.jfr), c->shared.jfc);
-    if (!err)
-        ur_fill_id(&j->jetty.jetty_id, j->jetty.urma_ctx, dock_qp_number(j->s.dev));
-    return err;
+    err = ur_sends_open(&j->s, j->jetty.urma_ctx, &c->jfs_cfg, ur_jfr(c->shared.jfr), c->shared.jfc,
+                        c->jetty_grp ? ((struct ur_group *)c->jetty_grp)->dev : NULL);
+    if (err)
+        return err;
+    ur_fill_id(&j->jetty.jetty_id, j->jetty.urma_ctx, dock_qp_number(j->s.dev));
+    if (c->jetty_grp)
+        ur_group_join(c->jetty_grp, &j->jetty);
+    return 0;
 }
 
 int ur_jetty_close(struct ur_jetty *j, const char *call)
 {
+    int err;
+
     if (j->s.bound)
         return dock_refuse(-EPERM, "%s: jetty %u is still bound to %u", call, j->jetty.jetty_id.id,
                            j->s.bound->t.id.id);
-    return ur_sends_close(&j->s, j->jetty.jetty_cfg.flag.bs.non_blocking, call);
+    err = ur_sends_close(&j->s, j->jetty.jetty_cfg.flag.bs.non_blocking, call);
+    if (!err && j->jetty.jetty_cfg.jetty_grp)
+        ur_group_leave(j->jetty.jetty_cfg.jetty_grp, &j->jetty);
+    return err;
 }
 
 urma_jetty_t *urma_create_jetty(urma_context_t *ctx, urma_jetty_cfg_t *jetty_cfg)

@@ -129,16 +129,17 @@ urma_jfc_t *urma_create_jfc(urma_context_t *ctx, urma_jfc_cfg_t *jfc_cfg)
 
 urma_status_t urma_modify_jfc(urma_jfc_t *jfc, urma_jfc_attr_t *attr)
 {
-    if (!jfc || !attr)
-        return dock_refuse(URMA_EINVAL, "urma_modify_jfc: no JFC or no attributes given");
+    struct ur_jfc *j = ur_jfc(jfc);
+
+    if (!jfc || !attr || !j->dev)
+        return dock_refuse(URMA_EINVAL, "urma_modify_jfc: no active JFC, or no attributes given");
     if (attr->mask & ~(uint32_t)(JFC_MODERATE_COUNT | JFC_MODERATE_PERIOD))
         return dock_refuse(URMA_EINVAL, "urma_modify_jfc: unknown attributes %#x", attr->mask);
-    if ((attr->mask & JFC_MODERATE_COUNT && attr->moderate_count > 1) ||
-        (attr->mask & JFC_MODERATE_PERIOD && attr->moderate_period))
-        return dock_refuse(URMA_EINVAL,
-                           "urma_modify_jfc: every event is delivered at once: count %u, period %u "
-                           "us are not offered",
-                           attr->moderate_count, attr->moderate_period);
+    if (attr->mask & JFC_MODERATE_COUNT)
+        j->count = attr->moderate_count;
+    if (attr->mask & JFC_MODERATE_PERIOD)
+        j->period = attr->moderate_period;
+    dock_cq_moderate(j->dev, j->count, j->period);
     return URMA_SUCCESS;
 }
 

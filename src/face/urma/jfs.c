@@ -41,7 +41,7 @@ int ur_jfs_open(struct ur_jfs *j)
     if (err)
         return err;
     cfg->flag.bs.order_type = order;
-    err = ur_sends_open(&j->s, j->jfs.urma_ctx, cfg, NULL, NULL);
+    err = ur_sends_open(&j->s, j->jfs.urma_ctx, cfg, NULL, NULL, NULL);
     if (!err)
         ur_fill_id(&j->jfs.jfs_id, j->jfs.urma_ctx, dock_qp_number(j->s.dev));
     return err;

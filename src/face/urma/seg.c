@@ -9,14 +9,21 @@
 
 static urma_token_id_t *alloc_token(urma_context_t *ctx, urma_token_id_flag_t flag)
 {
-    urma_token_id_t *t = calloc(1, sizeof *t);
+    struct ur_token *t = calloc(1, sizeof *t);
+    int err;
 
     if (!t)
         return ur_none(dock_no_memory("a token id"));
-    t->urma_ctx = ctx;
-    t->flag = flag;
+    err = dock_tid_reserve(ur_dev(ctx), &t->tid);
+    if (err) {
+        free(t);
+        return ur_none(err);
+    }
+    t->id.urma_ctx = ctx;
+    t->id.token_id = t->tid << 8; // the format's name of a segment
+    t->id.flag = flag;
     ur_use(&ctx->ref);
-    return t;
+    return &t->id;
 }
 
 urma_token_id_t *urma_alloc_token_id(urma_context_t *ctx)
@@ -41,8 +48,9 @@ urma_status_t urma_free_token_id(urma_token_id_t *token_id)
         return dock_refuse(URMA_EINVAL, "urma_free_token_id: no token id given");
     if (ur_users(&token_id->ref))
         return dock_refuse(URMA_EINVAL, "urma_free_token_id: %lu segments use it", ur_users(&token_id->ref));
+    dock_tid_release(ur_dev(token_id->urma_ctx), ((struct ur_token *)token_id)->tid);
     ur_drop(&token_id->urma_ctx->ref);
-    free(token_id);
+    free((struct ur_token *)token_id);
     return URMA_SUCCESS;
 }
 
@@ -121,15 +129,15 @@ urma_target_seg_t *urma_register_seg(urma_context_t *ctx, urma_seg_cfg_t *cfg)
     err = s->t.token_id ? 0 : -ENOMEM;
     if (err)
         goto no_token;
-    err = dock_mr_register(ur_dev(ctx), ur_pd(), cfg->va, cfg->len,
-                           cfg->flag.bs.user_iova ? cfg->iova : cfg->va, access, &s->mr);
+    err = dock_mr_register_as(ur_dev(ctx), ur_pd(), cfg->va, cfg->len,
+                              cfg->flag.bs.user_iova ? cfg->iova : cfg->va, access,
+                              ((struct ur_token *)s->t.token_id)->tid, &s->mr);
     if (err)
         goto no_region;
     s->lkey = s->mr->lkey;
-    s->rkey = s->mr->tid << 8; // the format's name of a segment
+    s->rkey = s->t.token_id->token_id;
     dock_mr_set_token(s->mr, cfg->flag.bs.token_policy != URMA_TOKEN_NONE, cfg->token_value.token);
     describe(s, ctx, cfg);
-    s->t.token_id->token_id = s->rkey;
     ur_use(&s->t.token_id->ref);
     ur_use(&ctx->ref);
     return &s->t;
@@ -139,7 +147,7 @@ no_region:
         urma_free_token_id(s->t.token_id);
 no_token:
     free(s);
-    return ur_none(err == -EFAULT ? -EINVAL : err);
+    return ur_none(err == -EFAULT || err == -EBUSY ? -EINVAL : err);
 }
 
 urma_status_t urma_unregister_seg(urma_target_seg_t *target_seg)

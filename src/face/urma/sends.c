@@ -66,18 +66,35 @@ static struct dock_qp_mod attributes(const struct ur_sends *s)
     return m;
 }
 
+static void name_peer(const struct ur_sends *s, struct dock_qp_mod *m)
+{
+    m->mask |= DOCK_MOD_DEST;
+    m->dest_qp = s->bound->t.id.id;
+    memcpy(m->eid, s->bound->t.id.eid.raw, sizeof m->eid);
+}
+
 static int make_ready(struct ur_sends *s)
 {
     struct dock_qp_mod m = attributes(s);
 
     m.mask |= DOCK_MOD_STATE;
     m.state = DOCK_RTS;
-    if (s->bound) {
-        m.mask |= DOCK_MOD_DEST;
-        m.dest_qp = s->bound->t.id.id;
-        memcpy(m.eid, s->bound->t.id.eid.raw, sizeof m.eid);
-    }
+    if (s->bound)
+        name_peer(s, &m);
     return dock_qp_modify(s->dev, &m);
+}
+
+static enum dock_role role_of(const struct ur_sends *s)
+{
+    return s->kind == UR_JFS ? DOCK_SENDS : s->kind == UR_JFR ? DOCK_RECEIVES : DOCK_BOTH;
+}
+
+// The guide: a queue that is not to be suspended goes on after an error, but a connection is lost by one.
+static enum dock_on_error on_error_of(const struct ur_sends *s, const urma_jfs_cfg_t *cfg)
+{
+    if (cfg->flag.bs.error_suspend)
+        return DOCK_ON_ERROR_SUSPEND;
+    return ur_needs_peer(s) ? DOCK_ON_ERROR_STOP : DOCK_ON_ERROR_CONTINUE;
 }
 
 static void fill_attr(struct ur_sends *s, const urma_context_t *ctx, const urma_jfs_cfg_t *cfg,
@@ -93,7 +110,9 @@ static void fill_attr(struct ur_sends *s, const urma_context_t *ctx, const urma_
         .lock_free = cfg->flag.bs.lock_free,
         .urma = true,
         .tell_eid = true,
-        .on_error = ur_needs_peer(s) ? DOCK_ON_ERROR_STOP : DOCK_ON_ERROR_CONTINUE,
+        .on_error = on_error_of(s, cfg),
+        .role = role_of(s),
+        .unordered = cfg->flag.bs.outorder_comp,
         .cookie = (uintptr_t)s->object,
         .user = s,
     };
@@ -101,7 +120,7 @@ static void fill_attr(struct ur_sends *s, const urma_context_t *ctx, const urma_
 }
 
 int ur_sends_open(struct ur_sends *s, urma_context_t *ctx, urma_jfs_cfg_t *cfg, struct ur_jfr *jfr,
-                  urma_jfc_t *rx)
+                  urma_jfc_t *rx, struct dock_bundle *group)
 {
     struct dock_qp_attr attr;
     int err;
@@ -114,15 +133,15 @@ int ur_sends_open(struct ur_sends *s, urma_context_t *ctx, urma_jfs_cfg_t *cfg, 
     s->bare = s->mode == URMA_TM_UM || cfg->flag.bs.outorder_comp;
     s->err_timeout = cfg->err_timeout;
     s->rnr_retry = cfg->rnr_retry;
-    s->idle = URMA_JETTY_STATE_READY;
     fill_attr(s, ctx, cfg, &attr);
     attr.recv_cq = rx ? ur_jfc(rx)->dev : attr.send_cq;
     attr.srq = jfr ? jfr->rq : NULL;
+    attr.bundle = group;
     err = dock_qp_create(ur_dev(ctx), &attr, &s->dev);
     if (err)
         return err;
     dock_qp_set_events(s->dev, ur_context(ctx)->events);
-    err = ur_needs_peer(s) ? 0 : make_ready(s);
+    err = make_ready(s);
     if (err) {
         dock_qp_destroy(s->dev);
         s->dev = NULL;
@@ -144,27 +163,11 @@ int ur_sends_close(struct ur_sends *s, bool non_blocking, const char *call)
 
 urma_jetty_state_t ur_sends_state(const struct ur_sends *s)
 {
-    if (!s->dev)
-        return URMA_JETTY_STATE_RESET;
-    if (ur_needs_peer(s) && !s->bound)
-        return s->idle;
-    return ur_state(dock_qp_state(s->dev));
+    return s->dev ? ur_state(dock_qp_state(s->dev)) : URMA_JETTY_STATE_RESET;
 }
 
-// The same states for all three; a JFR has no SUSPENDED.
-static bool may(urma_jetty_state_t from, urma_jetty_state_t to)
-{
-    static const uint8_t next[] = {
-        [URMA_JETTY_STATE_RESET] = 1u << URMA_JETTY_STATE_READY,
-        [URMA_JETTY_STATE_READY] = 1u << URMA_JETTY_STATE_ERROR | 1u << URMA_JETTY_STATE_SUSPENDED,
-        [URMA_JETTY_STATE_SUSPENDED] = 1u << URMA_JETTY_STATE_ERROR,
-        [URMA_JETTY_STATE_ERROR] = 1u << URMA_JETTY_STATE_RESET,
-    };
-
-    return from == to || (from <= URMA_JETTY_STATE_ERROR && next[from] >> to & 1);
-}
-
-static enum dock_state device_state(urma_jetty_state_t state)
+// Which changes are allowed the device knows.
+urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const char *call)
 {
     static const enum dock_state of[] = {
         [URMA_JETTY_STATE_RESET] = DOCK_RESET,
@@ -172,27 +175,18 @@ static enum dock_state device_state(urma_jetty_state_t state)
         [URMA_JETTY_STATE_SUSPENDED] = DOCK_SUSPENDED,
         [URMA_JETTY_STATE_ERROR] = DOCK_ERR,
     };
-
-    return of[state];
-}
-
-urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const char *call)
-{
     urma_jetty_state_t from = ur_sends_state(s);
     struct dock_qp_mod m = {.mask = DOCK_MOD_STATE};
     int err;
 
-    if ((unsigned)to > URMA_JETTY_STATE_ERROR || !may(from, to))
-        return dock_refuse(URMA_FAIL, "%s: queue %u cannot go from state %d to %d", call,
-                           dock_qp_number(s->dev), (int)from, (int)to);
+    if ((unsigned)to > URMA_JETTY_STATE_ERROR)
+        return dock_refuse(URMA_FAIL, "%s: queue %u: there is no state %d", call, dock_qp_number(s->dev),
+                           (int)to);
     if (from == to)
         return URMA_SUCCESS;
-    if (ur_needs_peer(s) && !s->bound) {
-        s->idle = to;
-        return URMA_SUCCESS;
-    }
-    m.state = device_state(to);
-    err = to == URMA_JETTY_STATE_READY ? make_ready(s) : dock_qp_modify(s->dev, &m);
+    m.state = of[to];
+    err = from == URMA_JETTY_STATE_RESET && to == URMA_JETTY_STATE_READY ? make_ready(s)
+                                                                         : dock_qp_modify(s->dev, &m);
     return err ? URMA_FAIL : URMA_SUCCESS;
 }
 
@@ -200,17 +194,15 @@ urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const c
 
 int ur_connect(struct ur_sends *s)
 {
-    if (s->idle != URMA_JETTY_STATE_READY)
-        return dock_refuse(-EINVAL, "queue %u is not in state READY", dock_qp_number(s->dev));
-    return make_ready(s);
+    struct dock_qp_mod m = {0};
+
+    name_peer(s, &m);
+    return dock_qp_modify(s->dev, &m);
 }
 
 void ur_disconnect(struct ur_sends *s)
 {
-    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = DOCK_ERR};
+    struct dock_qp_mod m = {.mask = DOCK_MOD_DEST};
 
-    s->idle = ur_sends_state(s);
-    dock_qp_modify(s->dev, &m);
-    m.state = DOCK_RESET;
     dock_qp_modify(s->dev, &m);
 }

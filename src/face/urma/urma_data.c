@@ -186,6 +186,19 @@ static int take_send(struct ur_sends *s, const urma_jfs_wr_t *wr, struct dock_sg
     return take_sges(s, &wr->send.src, wr->flag.bs.inline_flag, sge, w);
 }
 
+// Which member of a group is meant, where the group goes by hints. Atomics have no field for it.
+static uint8_t hint_of(const urma_jfs_wr_t *wr)
+{
+    switch (opcode_of[wr->opcode].arm) {
+    case ARM_RW:
+        return wr->rw.target_hint;
+    case ARM_SEND:
+        return wr->send.target_hint;
+    default:
+        return 0;
+    }
+}
+
 // Where it goes: what the queue is bound to, else what the WR names.
 static inline int take_target(const struct ur_sends *s, const urma_jfs_wr_t *wr, struct dock_wr *w)
 {
@@ -202,6 +215,9 @@ static inline int take_target(const struct ur_sends *s, const urma_jfs_wr_t *wr,
     w->remote = t->id.id;
     w->eid = t->id.eid.raw;
     w->target_token = ((const struct ur_target *)t)->token;
+    w->bundle = t->type == URMA_JETTY_GROUP;
+    if (__builtin_expect(w->bundle, 0))
+        w->hint = hint_of(wr);
     return 0;
 }
 
@@ -235,11 +251,9 @@ static inline int take_wr(struct ur_sends *s, const urma_jfs_wr_t *wr, struct do
 }
 
 // An RC queue takes requests when it is bound; all of them in READY, SUSPENDED and ERROR.
-static bool takes_sends(const struct dock_post *post)
+static bool takes_sends(const struct ur_sends *s, const struct dock_post *post)
 {
-    enum dock_state state = dock_post_state(post);
-
-    return state != DOCK_RESET && state != DOCK_INIT && state != DOCK_RTR;
+    return dock_post_state(post) != DOCK_RESET && (s->bound || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
 }
 
 // WRs before *bad_wr are posted, those from it on are not.
@@ -251,7 +265,7 @@ urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t
     int err = 0;
 
     dock_post_begin(s->dev, &post);
-    if (__builtin_expect(!takes_sends(&post), 0))
+    if (__builtin_expect(!takes_sends(s, &post), 0))
         err =
             dock_refuse(URMA_EINVAL, "post of a WR: queue %u is not ready: no peer is bound, or it was reset",
                         dock_qp_number(s->dev));

@@ -46,7 +46,8 @@ enum ur_kind { UR_JFS, UR_JFR, UR_JETTY };
 
 struct ur_jfc {
     urma_jfc_t jfc;
-    struct dock_cq *dev; // NULL while it is not active
+    struct dock_cq *dev;    // NULL while it is not active
+    uint32_t count, period; // of moderation
 };
 
 // A queue pair of the device: what JFS, jetty and the front of a JFR share. The device's user pointer of the
@@ -60,7 +61,6 @@ struct ur_sends {
     uint8_t err_timeout, rnr_retry;
     bool bare; // UM, or completions out of order: requests are in no order that a flag could ask for
     struct ur_target *bound; // RC: where everything goes
-    urma_jetty_state_t idle; // of an RC queue without a peer, which the device does not know yet
 };
 
 struct ur_jfs {
@@ -79,10 +79,22 @@ struct ur_jetty {
     struct ur_sends s;
 };
 
+struct ur_group {
+    urma_jetty_grp_t g;
+    struct dock_bundle *dev;
+    struct ur_group *next;
+};
+
 struct ur_target {
     urma_target_jetty_t t;
     dock_a32 binds; // jettys that are bound to it
     uint32_t token;
+};
+
+// The tid is reserved from the allocation of the id to its end, also between two segments.
+struct ur_token {
+    urma_token_id_t id;
+    uint32_t tid;
 };
 
 // A registered or imported segment; what the data path needs stands together.
@@ -212,9 +224,9 @@ void ur_jetty_free(struct ur_jetty *jetty);
 
 // ---- sends.c: the send side of JFS and jetty
 
-// `jfr` NULL: a JFS, nothing is received. `user` is what the device gives back for the queue.
+// `jfr` NULL: a JFS, nothing is received.
 int ur_sends_open(struct ur_sends *s, urma_context_t *ctx, urma_jfs_cfg_t *cfg, struct ur_jfr *jfr,
-                  urma_jfc_t *rx);
+                  urma_jfc_t *rx, struct dock_bundle *group);
 int ur_sends_close(struct ur_sends *s, bool non_blocking, const char *call);
 // RC: to the peer in s->bound, and away from it.
 int ur_connect(struct ur_sends *s);
@@ -223,6 +235,12 @@ bool ur_needs_peer(const struct ur_sends *s);
 urma_jetty_state_t ur_sends_state(const struct ur_sends *s);
 urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const char *call);
 void ur_fill_id(urma_jetty_id_t *id, const urma_context_t *ctx, uint32_t number);
+
+// ---- group.c
+
+int ur_check_member(const urma_jetty_cfg_t *cfg, const char *call);
+void ur_group_join(urma_jetty_grp_t *group, urma_jetty_t *jetty);
+void ur_group_leave(urma_jetty_grp_t *group, urma_jetty_t *jetty);
 
 // ---- events.c
 
