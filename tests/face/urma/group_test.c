@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Jetty groups: one number for several jettys, by turns or by hint; and events for several completions at once.
+// Jetty groups: one number for several jettys, by turns or by hint; and events for several completions at
+// once.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
