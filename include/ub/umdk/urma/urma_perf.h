@@ -46,10 +46,14 @@ typedef struct urma_perf_stats {
     } type_record[URMA_PERF_RECORD_TYPE_MAX];
 } urma_perf_stats_t;
 
+// Forgets what was counted and counts from now on. Always URMA_SUCCESS. Costs two clock reads per call.
 urma_status_t urma_start_perf(void);
 
+// Stops counting; what was counted can be read. Always URMA_SUCCESS.
 urma_status_t urma_stop_perf(void);
 
+// Writes a table, as text with its final NUL, into perf_buf of *length bytes; *length becomes what was used.
+// URMA_EINVAL for NULL or when it does not fit.
 urma_status_t urma_get_perf_info(char *perf_buf, uint32_t *length);
 
 #ifdef __cplusplus

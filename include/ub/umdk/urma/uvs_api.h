@@ -133,6 +133,7 @@ int uvs_create_agg_dev(uvs_eid_t *agg_eid, const char *dev_name);
 
 int uvs_delete_agg_dev(uvs_eid_t *agg_eid);
 
+// The name of the device that has the EID, into len bytes at buf. 0; -EINVAL (NULL, no room), -ENODEV.
 int uvs_get_device_name_by_eid(uvs_eid_t *eid, char *buf, size_t len);
 
 int uvs_set_topo_info(void *topo_buf, uint32_t node_size, uint32_t node_num);
@@ -151,6 +152,8 @@ int uvs_flush_main_ue_eid(void);
 
 int uvs_get_topo_info(void *topo);
 
+// The one path between two EIDs, from port 0 of chip 0 to the same there. 0; -EINVAL (NULL, path type),
+// -ENODEV (the first is not an EID of this host's device). Any thread, no urma_init needed.
 int uvs_get_path_set(const uvs_eid_t *src_bondind_eid, const uvs_eid_t *dst_bonding_eid,
                      enum uvs_tp_type tp_type, bool iodie_level, uvs_path_set_t *uvs_path_set);
 

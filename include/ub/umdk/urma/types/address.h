@@ -87,8 +87,11 @@ typedef struct urma_jetty_id {
         (eid)[10], (eid)[11], (eid)[12], (eid)[13], (eid)[14], (eid)[15]
 #define EID_ARGS(eid) EID_RAW_ARGS((eid).raw)
 
+// The IPv4-mapped EID of an IPv4 address in host order. NULL does nothing.
 void urma_u32_to_eid(uint32_t ipv4, urma_eid_t *eid);
 
+// Text to EID: an IPv6 address, a dotted IPv4 address, or a number (an IPv4 address in host order). 0;
+// -EINVAL for NULL, less than 3 characters or anything else, and then *eid is left alone.
 int urma_str_to_eid(const char *buf, urma_eid_t *eid);
 
 #ifdef __cplusplus
