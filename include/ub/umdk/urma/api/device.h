@@ -15,8 +15,8 @@ extern "C" {
 // Guide 2.2.1.1.
 urma_status_t urma_init(urma_init_attr_t *conf);
 
-// Stops the library; also URMA_SUCCESS when it never ran. Device pointers end here. URMA_FAIL when a context
-// is still open, and then nothing is stopped. Not thread safe. Guide 2.2.1.2.
+// Stops the library; also URMA_SUCCESS when it never ran. Contexts that are still open stay usable. Not
+// thread safe. Guide 2.2.1.2.
 urma_status_t urma_uninit(void);
 
 // The devices as an array of *num_devices pointers, NULL after the last; drydock has one. The array is the
@@ -66,9 +66,9 @@ urma_status_t urma_set_context_opt(urma_context_t *ctx, urma_opt_name_t opt_name
 urma_status_t urma_get_uasid(uint32_t *uasid);
 
 // A call to the device by number: in->opcode, in->addr and in->len bytes of argument, out->addr and out->len
-// bytes of answer; both buffers are the caller's. The numbers that are served stand in docs/urma-errors.md.
-// URMA_EINVAL (NULL), URMA_ENOPERM (not allowed), URMA_FAIL (number unknown, or a buffer is too small). Guide
-// 2.5.1.1.
+// bytes of answer; both buffers are the caller's. The numbers of udma/udma_u_ctl.h drive a chip and are
+// refused with URMA_ENOPERM and a reason in the log; URMA_FAIL for any other number, URMA_EINVAL for NULL.
+// Guide 2.5.1.1.
 urma_status_t urma_user_ctl(urma_context_t *ctx, urma_user_ctl_in_t *in, urma_user_ctl_out_t *out);
 
 #ifdef __cplusplus

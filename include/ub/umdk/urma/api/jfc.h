@@ -16,14 +16,14 @@ extern "C" {
 // ENOMEM (no JFC left), EOPNOTSUPP (jfc_inline). Ends with urma_delete_jfc. Guide 2.3.1.1.1.
 urma_jfc_t *urma_create_jfc(urma_context_t *ctx, urma_jfc_cfg_t *jfc_cfg);
 
-// Events after moderate_count records (0 to 1023) or moderate_period microseconds since the first, whichever
-// comes first; mask says which of the two is set, and 0 changes nothing. URMA_EINVAL for NULL or a count or
-// period out of range. Guide 2.3.1.1.2.
+// Events after moderate_count records or moderate_period microseconds since the first, as mask says; mask 0
+// changes nothing. URMA_EINVAL for NULL, another bit, or a count or period that the device does not offer.
+// Guide 2.3.1.1.2.
 urma_status_t urma_modify_jfc(urma_jfc_t *jfc, urma_jfc_attr_t *attr);
 
 // Waits until each event that was given for it (urma_wait_jfc, urma_get_async_event) has been acknowledged;
-// with flag.non_blocking it does not wait but says URMA_EAGAIN. URMA_EINVAL for NULL or a JFC that is
-// allocated and not active. The queues that complete into it must be gone. Guide 2.3.1.1.3.
+// with flag.non_blocking it does not wait but says URMA_EAGAIN. URMA_FAIL while a queue completes into it,
+// URMA_EINVAL for NULL or a JFC that is allocated and not active. Guide 2.3.1.1.3.
 urma_status_t urma_delete_jfc(urma_jfc_t *jfc);
 
 // First step of two: allocates the object and copies *cfg, without making it live: only pointers are looked

@@ -25,7 +25,7 @@ urma_status_t urma_modify_jfr(urma_jfr_t *jfr, urma_jfr_attr_t *attr);
 // 2.3.1.5.3.
 urma_status_t urma_query_jfr(urma_jfr_t *jfr, urma_jfr_cfg_t *cfg, urma_jfr_attr_t *attr);
 
-// As urma_delete_jfs. The jetties that share it must be gone. Guide 2.3.1.5.4.
+// As urma_delete_jfs; URMA_FAIL while a jetty shares it. Guide 2.3.1.5.4.
 urma_status_t urma_delete_jfr(urma_jfr_t *jfr);
 
 // As urma_delete_jfc_batch. Guide 2.3.1.5.5.

@@ -20,8 +20,8 @@ urma_net_addr_info_t *urma_get_net_addr_list(urma_context_t *ctx, uint32_t *cnt)
 // Frees the array. NULL does nothing. Guide 2.2.2.5.2.
 void urma_free_net_addr_list(urma_net_addr_info_t *net_addr_list);
 
-// Channels are the device's affair here. Returns EINVAL (positive, as UMDK does) for NULL, else URMA_ENOPERM.
-// Guide 2.3.3.2.
+// Channels are the device's own affair here. Returns EINVAL (positive, as UMDK does) for NULL and for
+// everything else. Guide 2.3.3.2.
 int urma_modify_tp(urma_context_t *ctx, uint32_t tpn, urma_tp_cfg_t *cfg, urma_tp_attr_t *attr,
                    urma_tp_attr_mask_t mask);
 
@@ -30,8 +30,7 @@ int urma_modify_tp(urma_context_t *ctx, uint32_t tpn, urma_tp_cfg_t *cfg, urma_t
 urma_status_t urma_get_tp_list(urma_context_t *ctx, urma_get_tp_cfg_t *cfg, uint32_t *tp_cnt,
                                urma_tp_info_t *tp_list);
 
-// Sets attributes of a channel by bitmap. URMA_EINVAL for NULL, a handle that urma_get_tp_list did not give
-// or a bit that the device has not. Guide 2.3.3.5.
+// URMA_EINVAL for NULL, else URMA_ENOPERM: memory has no packets to mark. Guide 2.3.3.5.
 urma_status_t urma_set_tp_attr(const urma_context_t *ctx, const uint64_t tp_handle, const uint8_t tp_attr_cnt,
                                const uint32_t tp_attr_bitmap, const urma_tp_attr_value_t *tp_attr);
 
@@ -48,8 +47,8 @@ urma_status_t urma_get_eid_by_ip(const urma_context_t *ctx, const urma_net_addr_
 // 2.2.2.2.
 urma_status_t urma_get_ip_by_eid(const urma_context_t *ctx, const urma_eid_t *eid, urma_net_addr_t *net_addr);
 
-// The 6 bytes of the device's MAC address, made from its GUID and locally administered: no wire carries it.
-// URMA_EINVAL for NULL. Guide 2.2.2.2.
+// The 6 bytes of the MAC address of the interface that has the context's EID. URMA_EINVAL for NULL. Guide
+// 2.2.2.2.
 urma_status_t urma_get_smac(const urma_context_t *ctx, uint8_t *mac);
 
 // The same for the device that has an IP address. URMA_EINVAL for NULL or an address of no device. Guide

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every public URMA function has a failing case (a row of the bad-input table; void functions and those that cannot fail
+# have a row that must not crash) and a passing one: it is called outside that table, or has a row that is accepted.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+table=tests/face/urma/bad_input_rows.h
+
+python3 - >"$work/public" <<'PYTHON'
+import csv
+with open("tests/abi/data/urma_abi_functions.csv", newline="") as file:
+    for row in csv.DictReader(file):
+        if row["set"] == "public" and row["header"] in ("urma_api.h", "urma_types.h", "urma_perf.h"):
+            print(row["name"])
+PYTHON
+sort -o "$work/public" "$work/public"
+
+# The table's rows, one a line.
+tr '\n' ' ' <$table | sed 's/ROW(/\nROW(/g' >"$work/rows"
+grep -E '^ROW\(urma' "$work/rows" | grep -v ', GOOD,' | sed -E 's/ROW\((\w+).*/\1/' | sort -u >"$work/failing"
+{
+    grep -E '^ROW\(' "$work/rows" | grep -E ', (GOOD|NOTHING),' | sed -E 's/ROW\((\w+).*/\1/'
+    find tests/face/urma examples/urma -name '*.c' -exec grep -ohE '\burma_[a-z0-9_]+\b' {} +
+} | sort -u >"$work/passing"
+# These answer every value.
+printf '%s\n' urma_get_uasid urma_log_get_level urma_unregister_log_func urma_start_perf urma_stop_perf urma_uninit \
+    urma_unadvise_jetty urma_unadvise_jfr >"$work/total"
+
+# These are refused whatever they are given: docs/status.md says why.
+printf '%s\n' urma_set_context_opt urma_user_ctl urma_modify_tp urma_set_tp_attr >>"$work/passing"
+# Jetty groups: max_jetty_grp says how many there are, and a device may have none.
+printf '%s\n' urma_create_jetty_grp urma_delete_jetty_grp >>"$work/passing"
+sort -u -o "$work/passing" "$work/passing"
+
+fail=0
+missing=$(comm -23 "$work/public" <(sort -u "$work/failing" "$work/total"))
+[ -z "$missing" ] || { echo "no failing case in $table for:" $missing; fail=1; }
+missing=$(comm -23 "$work/public" "$work/passing")
+[ -z "$missing" ] || { echo "no passing case in tests/face/urma for:" $missing; fail=1; }
+unknown=$(comm -13 "$work/public" "$work/failing")
+[ -z "$unknown" ] || { echo "rows for what is no public function:" $unknown; fail=1; }
+[ $fail = 0 ] && echo "$(wc -l <"$work/public") functions, $(grep -c '^ROW(' "$work/rows") rows"
+exit $fail
