@@ -61,15 +61,31 @@ enum dock_adopt_mode dock_adopt_wanted(void)
     return text[0] == 'i' ? DOCK_ADOPT_INNER : DOCK_ADOPT_ON;
 }
 
+// Recursive: an allocator that is asked for memory under the lock may give some back, and ask us about it
+// (adopt_change.c). Not by the kind of the mutex, which a forked child could not unlock.
+static dock_a64 owner;
+static unsigned depth;
+
 void dock_adopt_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    uint64_t me = (uintptr_t)pthread_self();
+
+    if (dock_peek64(&owner) != me) {
+        pthread_mutex_lock(&lock);
+        dock_set64(&owner, me); // only its own name matters to a thread
+    }
+    depth++;
 }
 
 void dock_adopt_unlock(void)
 {
+    if (--depth)
+        return;
+    dock_set64(&owner, 0);
     pthread_mutex_unlock(&lock);
 }
+
+dock_a64 dock_adopted_bytes;
 
 int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
                     struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user)
@@ -87,6 +103,8 @@ int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock
     dock_adopt_lock();
     a->next = dock_adopters;
     dock_adopters = a;
+    if (mode != DOCK_ADOPT_OFF)
+        dock_adopt_hook();
     dock_adopt_unlock();
     return 0;
 }
@@ -296,6 +314,7 @@ static int adopt_wishes(struct survey *s)
     if (others_concerned(s->h, lo, hi))
         pause_all();
     for (unsigned i = 0; i < s->wishes && !err; i++) {
+        dock_fit_huge(s->wish[i].hi - s->wish[i].lo);
         err = adopt_range(a, s->h, s->wish[i].lo, s->wish[i].hi, &why);
         if (why == DOCK_WHY_THREADS || why == DOCK_WHY_PINNED)
             break;
@@ -343,6 +362,7 @@ void dock_adopt_forget(void)
         a->inherited = true;
     dock_adopters = NULL;
     holds = NULL;
+    dock_set64(&dock_adopted_bytes, 0);
 }
 
 void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)

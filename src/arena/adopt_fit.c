@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/rawcall.h"
 
+#define HUGE_BYTES (2u << 20)
 #define TCB_BYTES 8192u // of a thread's control block and rseq area, at and behind its thread pointer
 
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
@@ -193,6 +194,35 @@ bool dock_fit_headroom(uint64_t bytes)
     if (f)
         fclose(f);
     return room;
+}
+
+static bool chosen(const char *name, const char *choice)
+{
+    char path[80], text[96];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/%s", name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n < 0 ? 0 : n] = '\0';
+    return strstr(text, choice);
+}
+
+void dock_fit_huge(uint64_t bytes)
+{
+    static bool said;
+
+    if (said || bytes < HUGE_BYTES)
+        return;
+    said = true;
+    if (chosen("enabled", "[always]") &&
+        (chosen("shmem_enabled", "[never]") || chosen("shmem_enabled", "[deny]")))
+        dock_warn("registered memory loses its huge pages: shared memory may not have them here "
+                  "(transparent_hugepage/shmem_enabled). DRYDOCK_ADOPT=off keeps them");
 }
 
 bool dock_fit_arena(const struct dock_adopt *a)

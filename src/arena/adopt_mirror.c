@@ -83,6 +83,7 @@ void dock_mirror_ref(struct dock_adopt *a, uint64_t off, uint64_t len)
         if (!m->refs[i]) {
             m->live++;
             dock_count64(&a->counts->bytes, page);
+            dock_count64(&dock_adopted_bytes, page);
         }
         if (m->refs[i] & DOCK_REF_LINGERS) {
             m->refs[i] &= ~DOCK_REF_LINGERS;
@@ -140,6 +141,7 @@ void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off
         m->live--;
         a->lingering--;
         dock_count64(&a->counts->bytes, -page);
+        dock_count64(&dock_adopted_bytes, -page);
     }
 }
 

@@ -12,6 +12,15 @@
 
 extern struct dock_adopt *dock_adopters; // of the process
 
+extern dock_a64 dock_adopted_bytes; // of all of them: who asks without the lock may be told late
+
+static inline bool dock_adopted_any(void)
+{
+    return dock_peek64(&dock_adopted_bytes) != 0;
+}
+
+void dock_adopt_hook(void); // adopt_change.c
+
 // A forked child: all that it has inherited is its own memory, and nobody's registration.
 void dock_adopt_forget(void);
 void dock_adopt_watch_forks(void); // adopt_fork.c
@@ -52,6 +61,8 @@ bool dock_vma_fits(const struct dock_vma *v);
 enum dock_adopt_why dock_fit_process(void); // io_uring and the like; may run in a stop
 // Is there room for `bytes` more in this process's cgroup?
 bool dock_fit_headroom(uint64_t bytes);
+// Say once that moving so many bytes breaks up huge pages.
+void dock_fit_huge(uint64_t bytes);
 // Does the descriptor of the arena still lead to the arena?
 bool dock_fit_arena(const struct dock_adopt *a);
 // Does [lo, hi), part of the mapping [vlo, vhi), hold a part of the stack or control block of a thread with

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/rawcall.h"
 
 #define SHIFT_MIN 16 // a window is at least a page on every machine
 #define SHIFT_MAX 40
@@ -123,7 +124,9 @@ static char *map_window(int fd, uint64_t off, size_t size)
         return NULL;
     munlock(base, size);
     // A core dump would fill the holes as well; a forked child must not write into what is its parent's.
-    if (madvise(base, size, MADV_DONTDUMP) || madvise(base, size, MADV_DONTFORK) ||
+    // Not by the call of the same name: the shim takes that for the program's and asks us (adopt_change.c).
+    if (dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTDUMP, 0, 0, 0) ||
+        dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTFORK, 0, 0, 0) ||
         mprotect(base, size, PROT_READ | PROT_WRITE)) {
         int saved = errno;
         munmap(base, size);

@@ -181,12 +181,13 @@ static enum dock_adopt_mode adoption(const struct dock_dev *dev)
 
 int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
 {
-    struct dock_dev *dev = aligned_alloc(64, (sizeof *dev + 63) & ~63ul);
+    // Pages of its own: the program's heap may be adopted around its buffers, and what a move needs to go on
+    // must not lie in what moves.
+    struct dock_dev *dev = table(1, sizeof *dev);
     int err;
 
     if (!dev)
         return dock_no_memory("a device");
-    memset(dev, 0, sizeof *dev);
     init_locks(dev);
     read_config(dev, cfg);
     dock_fence_init();
@@ -236,7 +237,7 @@ no_arena:
 no_tables:
     free_tables(dev);
     destroy_locks(dev);
-    free(dev);
+    free_table(dev, 1, sizeof *dev);
     dock_error("the device could not be opened: %s", strerror(-err));
     return err;
 }
@@ -261,7 +262,7 @@ int dock_dev_close(struct dock_dev *dev)
     free_tables(dev);
     destroy_locks(dev);
     if (clean)
-        free(dev);
+        free_table(dev, 1, sizeof *dev);
     return 0;
 }
 

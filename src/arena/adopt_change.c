@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// What a program does to mappings of memory that is adopted, so that it finds what it would have found with
+// its own: the preloaded shim asks here. munmap, brk and a mapping over it need no help: the kernel does
+// right, the device's view stays as long as it is registered, and the undo looks what is there.
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "arena/adopt_own.h"
+#include "base/memhooks.h"
+#include "base/rawcall.h"
+
+#define PARTS 256u // mappings that one call may concern
+
+extern dock_memory_hooks_p dock_memory_hooks __attribute__((weak)); // the shim's, if it is there
+
+struct part {
+    uint64_t lo, hi;
+    uint32_t prot;
+    bool adopted;
+};
+
+// The mappings of a range. Under the adoption lock.
+static struct {
+    uint64_t lo, hi;
+    struct part part[PARTS];
+    unsigned parts;
+    bool adopted, too_many;
+} seen;
+
+static bool note(void *arg, const struct dock_vma *v)
+{
+    struct part p = {
+        .lo = v->lo > seen.lo ? v->lo : seen.lo, .hi = v->hi < seen.hi ? v->hi : seen.hi, .prot = v->prot};
+
+    (void)arg;
+    for (const struct dock_adopt *a = dock_adopters; a && !p.adopted; a = a->next)
+        p.adopted = dock_vma_ours(a, v) && !dock_views_have(v->lo);
+    seen.adopted |= p.adopted;
+    seen.too_many = seen.parts == PARTS;
+    if (!seen.too_many)
+        seen.part[seen.parts++] = p;
+    return !seen.too_many;
+}
+
+// Is anything of [lo, hi) adopted? `seen` tells what, then.
+static bool look(uint64_t lo, uint64_t hi)
+{
+    seen.lo = lo;
+    seen.hi = hi;
+    seen.parts = 0;
+    seen.adopted = seen.too_many = false;
+    dock_views_lock();
+    if (dock_maps_walk(lo, hi, note, NULL))
+        seen.adopted = false;
+    dock_views_unlock();
+    return seen.adopted;
+}
+
+static bool mapped(long ret)
+{
+    return (unsigned long)ret < -4095ul;
+}
+
+static long map_private(uint64_t at, uint64_t len, uint32_t prot)
+{
+    return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+// Freed memory reads as zero: the program gets new pages, the device keeps the old ones.
+static bool detach(void)
+{
+    for (unsigned i = 0; i < seen.parts; i++) {
+        const struct part *p = &seen.part[i];
+        if (p->adopted && !mapped(map_private(p->lo, p->hi - p->lo, p->prot)))
+            return false;
+    }
+    return true;
+}
+
+static bool on_madvise(void *at, size_t len, int advice, int *ret)
+{
+    uint64_t lo = (uintptr_t)at, hi = (lo + len + dock_page() - 1) & ~(dock_page() - 1);
+    bool done = false;
+
+    if (!dock_adopted_any() ||
+        (advice != MADV_DONTNEED && advice != MADV_FREE && advice != MADV_DOFORK && advice != MADV_DONTFORK))
+        return false;
+    dock_adopt_lock();
+    if (look(lo, hi)) {
+        *ret = 0;
+        if (advice == MADV_DOFORK || advice == MADV_DONTFORK)
+            done = true; // a child gets copies either way
+        else if (!detach()) {
+            errno = ENOMEM;
+            *ret = -1;
+            done = true;
+        }
+    }
+    dock_adopt_unlock();
+    return done; // what is not adopted (any more) is the kernel's to do
+}
+
+// The old mappings at a new place, one by one, so that the device goes on seeing what the program sees.
+static long move_parts(uint64_t from, uint64_t to)
+{
+    for (unsigned i = 0; i < seen.parts; i++) {
+        const struct part *p = &seen.part[i];
+        long len = (long)(p->hi - p->lo);
+        long at = dock_rawcall(SYS_mremap, (long)p->lo, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
+                               (long)(to + (p->lo - from)), 0);
+        if (!mapped(at))
+            return at;
+    }
+    return 0;
+}
+
+static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, uint64_t to)
+{
+    uint32_t prot = seen.part[seen.parts - 1].prot;
+    long at = old;
+
+    if (flags & MREMAP_FIXED) {
+        at = (long)to;
+    } else if (new_len > old_len) { // where it is, if there is room behind it
+        at = dock_rawcall(SYS_mmap, (long)(old + old_len), (long)(new_len - old_len), prot,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (at == (long)(old + old_len))
+            return (long)old;
+        if (mapped(at)) // a kernel that does not know the flag
+            dock_rawcall(SYS_munmap, at, (long)(new_len - old_len), 0, 0, 0, 0);
+        if (!(flags & MREMAP_MAYMOVE))
+            return -ENOMEM;
+        at = dock_rawcall(SYS_mmap, 0, (long)new_len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    if (!mapped(at))
+        return at;
+    long err = move_parts(old, (uint64_t)at);
+    if (err)
+        return err;
+    if (new_len > old_len) {
+        err = map_private((uint64_t)at + old_len, new_len - old_len, prot);
+        if (!mapped(err))
+            return err;
+    }
+    return at;
+}
+
+static bool on_mremap(void *old, size_t old_len, size_t new_len, int flags, void *to, void **ret)
+{
+    uint64_t page = dock_page(), lo = (uintptr_t)old, len = (old_len + page - 1) & ~(page - 1),
+             wanted = (new_len + page - 1) & ~(page - 1);
+    bool done = false;
+
+    if (!dock_adopted_any() || lo % page || !len || !wanted || flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED) ||
+        (wanted <= len && !(flags & MREMAP_FIXED)))
+        return false;
+    dock_adopt_lock();
+    if (look(lo, lo + len)) {
+        long at = seen.too_many ? -ENOMEM : 0;
+        if (!at && wanted < len) { // a shorter one elsewhere: the end goes first
+            dock_rawcall(SYS_munmap, (long)(lo + wanted), (long)(len - wanted), 0, 0, 0, 0);
+            look(lo, lo + wanted);
+            len = wanted;
+        }
+        if (!at)
+            at = seen.parts ? grow(lo, len, wanted, flags, (uintptr_t)to) : -EFAULT;
+        done = true;
+        *ret = mapped(at) ? (void *)(uintptr_t)at : MAP_FAILED;
+        if (!mapped(at))
+            errno = (int)-at;
+    }
+    dock_adopt_unlock();
+    return done;
+}
+
+static bool on_adopted(const void *at)
+{
+    uint64_t page = dock_page(), lo = (uintptr_t)at & ~(page - 1);
+    bool any = false;
+
+    if (dock_adopted_any()) {
+        dock_adopt_lock();
+        any = look(lo, lo + page);
+        dock_adopt_unlock();
+    }
+    return any;
+}
+
+void dock_adopt_hook(void)
+{
+    static const struct dock_memory_hooks mine = {
+        .madvise = on_madvise, .mremap = on_mremap, .adopted = on_adopted};
+
+    if (&dock_memory_hooks)
+        atomic_store_explicit(&dock_memory_hooks, &mine, memory_order_release); // pairs with the shim's load
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// A program that frees, grows, moves and clears memory while it is registered, as programs do: each finds
+// what it would have found without a device. Run under `drydock run` by adopt_calls.sh, with more than one
+// allocator.
+#include <infiniband/verbs.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/seed.h"
+#include "lib/maps.h"
+
+#define PAGE 4096u
+#define SLOTS 48u
+
+static struct ibv_pd *pd;
+
+static void fail(const char *what, uint64_t got, uint64_t want)
+{
+    printf("FAIL %s: got %#llx, expected %#llx (DRYDOCK_SEED=%s)\n", what, (unsigned long long)got,
+           (unsigned long long)want, getenv("DRYDOCK_SEED") ? getenv("DRYDOCK_SEED") : "");
+    exit(1);
+}
+
+static void check(const char *what, uint64_t got, uint64_t want)
+{
+    if (got != want)
+        fail(what, got, want);
+}
+
+static struct ibv_mr *reg(void *at, size_t len)
+{
+    struct ibv_mr *mr =
+        ibv_reg_mr(pd, at, len, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+
+    if (!mr)
+        fail("ibv_reg_mr", 0, len);
+    return mr;
+}
+
+static void fill(unsigned char *at, size_t len, unsigned seed)
+{
+    for (size_t i = 0; i < len; i += 61)
+        at[i] = (unsigned char)(seed + i / 61);
+}
+
+static void verify(const char *what, const unsigned char *at, size_t len, unsigned seed)
+{
+    for (size_t i = 0; i < len; i += 61)
+        check(what, at[i], (unsigned char)(seed + i / 61));
+}
+
+static void *pages(size_t n)
+{
+    void *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    check("mmap", p == MAP_FAILED, 0);
+    return p;
+}
+
+static void cleared(void)
+{
+    unsigned char *p = pages(16);
+    struct ibv_mr *mr = reg(p, 16 * PAGE);
+
+    check("adopted", maps_look(p, 16 * PAGE).adopted, 16 * PAGE);
+    fill(p, 16 * PAGE, 1);
+    check("madvise", (uint64_t)madvise(p + 4 * PAGE, 4 * PAGE, MADV_DONTNEED), 0);
+    for (unsigned i = 4 * PAGE; i < 8 * PAGE; i++)
+        check("cleared memory", p[i], 0);
+    p[5 * PAGE] = 9;
+    check("madvise(FREE)", (uint64_t)madvise(p + 12 * PAGE, 2 * PAGE, MADV_FREE), 0);
+    check("madvise(DOFORK)", (uint64_t)madvise(p, 16 * PAGE, MADV_DOFORK), 0);
+    ibv_dereg_mr(mr);
+    check("after deregistration", p[5 * PAGE], 9);
+    check("after deregistration", p[5 * PAGE + 1], 0);
+    verify("the part that was left", p, 4 * PAGE, 1);
+    check("given back", maps_look(p, 16 * PAGE).private_anon, 16 * PAGE);
+    munmap(p, 16 * PAGE);
+}
+
+static void grown(int flags)
+{
+    unsigned char *p = pages(40), *q;
+    struct ibv_mr *mr, *next;
+
+    munmap(p + 16 * PAGE, 8 * PAGE); // a hole, then a neighbour
+    fill(p, 16 * PAGE, 2);
+    fill(p + 24 * PAGE, 16 * PAGE, 3);
+    mr = reg(p, 16 * PAGE);
+    next = reg(p + 24 * PAGE, 16 * PAGE);
+    q = mremap(p, 16 * PAGE, 32 * PAGE, flags);
+    if (!(flags & MREMAP_MAYMOVE)) {
+        check("no room to grow", q == MAP_FAILED, 1);
+        q = mremap(p, 16 * PAGE, 20 * PAGE, flags);
+        check("grown in place", (uintptr_t)q, (uintptr_t)p);
+        for (unsigned i = 16 * PAGE; i < 20 * PAGE; i++)
+            check("what is new", q[i], 0);
+    } else {
+        check("mremap", q == MAP_FAILED, 0);
+        for (unsigned i = 16 * PAGE; i < 32 * PAGE; i++)
+            check("what is new", q[i], 0);
+    }
+    memset(q + 16 * PAGE, 7, 4 * PAGE);
+    verify("what was there", q, 16 * PAGE, 2);
+    verify("the neighbour", p + 24 * PAGE, 16 * PAGE, 3);
+    ibv_dereg_mr(mr);
+    verify("what was there, deregistered", q, 16 * PAGE, 2);
+    ibv_dereg_mr(next);
+    verify("the neighbour, deregistered", p + 24 * PAGE, 16 * PAGE, 3);
+    check("what was new", q[16 * PAGE], 7);
+    check("given back", maps_look(q, 16 * PAGE).private_anon, 16 * PAGE);
+}
+
+struct slot {
+    unsigned char *at;
+    size_t len;
+    unsigned seed;
+    struct ibv_mr *mr;
+};
+
+static void start(struct slot *s, uint64_t r)
+{
+    s->len = 1 + r % (r % 7 ? 40000 : 400000);
+    s->seed = (unsigned)(r >> 32);
+    s->at = r >> 20 & 1 ? calloc(1, s->len) : malloc(s->len);
+    check("an allocation", !s->at, 0);
+    for (size_t i = 0; r >> 20 & 1 && i < s->len; i++)
+        check("calloc", s->at[i], 0);
+    fill(s->at, s->len, s->seed);
+    s->mr = r >> 21 & 1 ? reg(s->at, s->len) : NULL;
+}
+
+static void end(struct slot *s, uint64_t r)
+{
+    verify("a block", s->at, s->len, s->seed);
+    if (r >> 22 & 1) // deregistered after it was freed, a bug of many programs that adapters forgive
+        free(s->at);
+    if (s->mr)
+        ibv_dereg_mr(s->mr);
+    if (!(r >> 22 & 1)) {
+        verify("a block, deregistered", s->at, s->len, s->seed);
+        free(s->at);
+    }
+    s->at = NULL;
+}
+
+static void resize(struct slot *s, uint64_t r)
+{
+    size_t len = 1 + r % 600000, both = len < s->len ? len : s->len;
+    unsigned char *p = realloc(s->at, len);
+
+    check("realloc", !p, 0);
+    verify("a block, resized", p, both, s->seed);
+    s->at = p;
+    s->len = len;
+    fill(p, len, s->seed);
+}
+
+static void churn(unsigned rounds)
+{
+    struct slot slot[SLOTS] = {0};
+    uint64_t seed = dock_seed();
+
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t r = dock_mix(seed + i);
+        struct slot *s = &slot[r % SLOTS];
+        if (!s->at)
+            start(s, dock_mix(r));
+        else if (r >> 40 & 1)
+            end(s, dock_mix(r));
+        else
+            resize(s, dock_mix(r));
+        if (i % 97 == 0)
+            malloc_trim(0);
+    }
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (slot[i].at)
+            end(&slot[i], i);
+}
+
+int main(int argc, char **argv)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+
+    pd = context ? ibv_alloc_pd(context) : NULL;
+    if (!pd)
+        fail("a device", 0, 1);
+    unsigned char *probe = pages(4);
+    struct ibv_mr *mr = reg(probe, 4 * PAGE);
+    if (!maps_look(probe, 4 * PAGE).adopted) {
+        printf("memory is not adopted here\n");
+        return 77;
+    }
+    ibv_dereg_mr(mr);
+    cleared();
+    grown(0);
+    grown(MREMAP_MAYMOVE);
+    churn(argc > 1 ? (unsigned)atoi(argv[1]) : 2000);
+    ibv_dealloc_pd(pd);
+    ibv_close_device(context);
+    printf("fine\n");
+    return 0;
+}
