@@ -44,10 +44,19 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 
     if (!channel)
         return;
+    cm_acquire();
     for (struct cm_event *e = chan->first, *next; e; e = next) {
         next = e->next;
+        if (e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST && chan->generation == cm.generation)
+            cm_refuse_child(cm_id(e->event.id));
+        if (e->group)
+            cm_group_acked(e->group); // nobody will
         free(e);
     }
+    chan->first = NULL;
+    if (chan->generation == cm.generation)
+        cm_ids_orphan(chan);
+    cm_release();
     close(channel->fd);
     free(chan);
 }
@@ -99,6 +108,10 @@ static void empty_means_quiet(struct cm_chan *chan)
 
 void cm_event_queue(struct cm_event *e)
 {
+    if (!e->counted->id.channel) { // nobody can get it any more
+        free(e);
+        return;
+    }
     put(cm_chan(e->counted->id.channel), e);
 }
 
@@ -113,8 +126,11 @@ void cm_tell(struct cm_id *id, enum rdma_cm_event_type type, int status)
 // Take all events of `id`, or only those of `group`, out of the queue, as a list in their order.
 static struct cm_event *pick(struct cm_chan *chan, const struct cm_id *id, const struct cm_group *group)
 {
-    struct cm_event *picked = NULL, **end = &picked, **p = &chan->first;
+    struct cm_event *picked = NULL, **end = &picked, **p;
 
+    if (!chan) // it went before the id did
+        return NULL;
+    p = &chan->first;
     while (*p) {
         struct cm_event *e = *p;
 

@@ -4,7 +4,7 @@
 
 #include "face/rdmacm/rdmacm_face.h"
 
-enum { RETRY_MS = 40 };
+enum { RETRY_MS = 40, GRACE_MS = 500 };
 
 // ---- the active side
 
@@ -16,6 +16,16 @@ static int connect_to(struct cm_id *id, bool any, int *fd)
     cm_port_of(&port, id->id.ps, &id->id.route.addr.dst_addr);
     cm_port_name(&port, any, name);
     return cm_wire_connect(&cm.dir, name, fd);
+}
+
+// Programs tell each other a port when it is bound and listen a moment later; on a network the request
+// takes that moment to arrive. Somebody who holds the port and does not listen yet is given a short while.
+static bool may_listen_soon(const struct cm_id *id, uint64_t now)
+{
+    struct cm_port port = {0};
+
+    cm_port_of(&port, id->id.ps, &id->id.route.addr.dst_addr);
+    return now < id->give_up_ms - cm.patience_ms + GRACE_MS && cm_port_bound(&port);
 }
 
 void cm_try_request(struct cm_id *id, uint64_t now)
@@ -35,7 +45,7 @@ void cm_try_request(struct cm_id *id, uint64_t now)
         return;
     }
     cm_hang_up(id);
-    if (ret == -EAGAIN && now < id->give_up_ms) {
+    if ((ret == -EAGAIN && now < id->give_up_ms) || (ret == -ECONNREFUSED && may_listen_soon(id, now))) {
         cm_set_deadline(id, now + RETRY_MS);
     } else if (cm_is_ud(id)) {
         cm_unreachable(id, ret == -ECONNREFUSED ? CM_SIDR_UNSUPPORTED : -ETIMEDOUT);
@@ -245,6 +255,16 @@ static int finish_accept(struct cm_id *id)
     return 0;
 }
 
+static bool in_state(struct cm_id *id, enum cm_state state)
+{
+    bool in;
+
+    cm_acquire();
+    in = id->state == state;
+    cm_release();
+    return in;
+}
+
 int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
 {
     struct cm_id *id = cm_id(rid);
@@ -252,7 +272,7 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
 
     if (!cm_id_ok(rid, "rdma_accept"))
         return -1;
-    if (id->state != CM_REQ_RCVD)
+    if (!in_state(id, CM_REQ_RCVD))
         return cm_fail(
             dock_refuse(EINVAL, "rdma_accept: there is no request to accept, or who asked has gone"));
     ret = prepare_accept(id, conn_param);
@@ -355,10 +375,14 @@ static void part(struct cm_id *id)
 int rdma_disconnect(struct rdma_cm_id *rid)
 {
     struct cm_id *id = cm_id(rid);
+    bool never;
 
     if (!cm_id_ok(rid, "rdma_disconnect"))
         return -1;
-    if (!rid->verbs || id->state < CM_REQ_SENT)
+    cm_acquire();
+    never = !rid->verbs || id->state < CM_REQ_SENT;
+    cm_release();
+    if (never)
         return cm_fail(dock_refuse(EINVAL, "rdma_disconnect: the id was never connected"));
     if (cm_qp_to_err(id))
         return -1;

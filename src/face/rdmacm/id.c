@@ -100,6 +100,17 @@ void cm_id_leave(struct cm_id *id)
     id->deadline_ms = 0;
 }
 
+void cm_ids_orphan(const struct cm_chan *chan)
+{
+    for (struct cm_id *id = cm.ids, *next; id; id = next) {
+        next = id->next;
+        if (id->id.channel != &chan->channel)
+            continue;
+        cm_id_leave(id);
+        id->id.channel = NULL;
+    }
+}
+
 void cm_id_free(struct cm_id *id)
 {
     free(id->request);
@@ -139,6 +150,8 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
         return -1;
     if (!channel && id->sync)
         return cm_fail(dock_refuse(EINVAL, "rdma_migrate_id: the id is synchronous already"));
+    if (!rid->channel)
+        return cm_fail(dock_refuse(EINVAL, "rdma_migrate_id: the id's channel was destroyed"));
     if (!channel) {
         channel = own = rdma_create_event_channel();
         if (!own)

@@ -72,7 +72,7 @@ static int join(struct cm_id *id, const struct sockaddr *addr, bool send_only, v
 
     if (!cm_is_ud(id))
         return dock_refuse(-EINVAL, "rdma_join_multicast: groups are for datagram ids");
-    if (id->state == CM_IDLE || !id->id.verbs)
+    if (id->state == CM_IDLE || !id->id.verbs || !id->id.channel)
         return dock_refuse(-EINVAL, "rdma_join_multicast: the id is not bound to a device");
     g = calloc(1, sizeof *g);
     if (!g)

@@ -115,6 +115,15 @@ int cm_port_alone(struct cm_port *port)
     return ret;
 }
 
+bool cm_port_bound(const struct cm_port *port)
+{
+    struct range r = range_of(port);
+    struct flock l = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)r.start, .l_len = (off_t)r.length};
+
+    return taken_here(port, false) || (!fcntl(cm.ports_fd, F_GETLK, &l) && l.l_type != F_UNLCK);
+}
+
 static uint8_t space_of(enum rdma_port_space ps)
 {
     switch (ps) {

@@ -233,6 +233,8 @@ int cm_port_take(struct cm_port *port);
 void cm_port_drop(struct cm_port *port);
 // A listener shares its port with nobody. -EADDRINUSE.
 int cm_port_alone(struct cm_port *port);
+// Does anybody, here or in another process, hold a part of it?
+bool cm_port_bound(const struct cm_port *port);
 void cm_port_of(struct cm_port *port, enum rdma_port_space ps, const struct sockaddr *addr);
 // The name of the socket that a listener on this port has; `any`: of a listener on all addresses.
 enum { CM_NAME = 16 };
@@ -265,6 +267,8 @@ struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum 
 // Lock held: take it out of all lists, say goodbye to its peer.
 void cm_id_leave(struct cm_id *id);
 void cm_id_free(struct cm_id *id);
+// Lock held: the ids of a channel that goes before them: they end, and are only to be destroyed.
+void cm_ids_orphan(const struct cm_chan *chan);
 int cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
                  enum rdma_port_space ps, enum ibv_qp_type type);
 

@@ -163,6 +163,26 @@ static void an_id_without_a_channel_waits_and_may_get_one(void **state)
     rdma_destroy_event_channel(c);
 }
 
+// Programs exist that destroy the channel first, or never destroy the id.
+static void ids_outlive_their_channel_and_are_only_to_be_destroyed(void **state)
+{
+    struct rdma_event_channel *c = cm_channel();
+    struct rdma_cm_id *listener = cm_new_id(c, RDMA_PS_TCP), *other;
+    uint16_t port;
+
+    (void)state;
+    CHECK_INT(rdma_bind_addr(listener, cm_addr4("127.0.0.1", 0)), 0);
+    CHECK_INT(rdma_listen(listener, 1), 0);
+    port = ntohs(rdma_get_src_port(listener));
+    rdma_destroy_event_channel(c);
+    c = cm_channel();
+    other = cm_new_id(c, RDMA_PS_TCP);
+    CHECK_INT(rdma_bind_addr(other, cm_addr4("127.0.0.1", port)), 0); // its port is free
+    CHECK_INT(rdma_destroy_id(listener), 0);
+    CHECK_INT(rdma_destroy_id(other), 0);
+    rdma_destroy_event_channel(c);
+}
+
 static void a_forked_child_has_no_channels_but_may_make_one(void **state)
 {
     struct rdma_event_channel *c = cm_channel();
@@ -200,6 +220,7 @@ int main(void)
         cmocka_unit_test(who_waits_for_an_event_is_woken_by_it),
         cmocka_unit_test(an_id_that_migrates_takes_its_events_along),
         cmocka_unit_test(an_id_without_a_channel_waits_and_may_get_one),
+        cmocka_unit_test(ids_outlive_their_channel_and_are_only_to_be_destroyed),
         cmocka_unit_test(a_forked_child_has_no_channels_but_may_make_one),
     };
 

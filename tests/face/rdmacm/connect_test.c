@@ -173,6 +173,23 @@ static void nobody_listening_is_a_rejection_with_reason_8(void **state)
     close_both();
 }
 
+static void who_holds_the_port_and_listens_a_moment_later_is_found(void **state)
+{
+    struct rdma_cm_id *late;
+
+    (void)state;
+    cm_both_open(&b, RDMA_PS_TCP, 4);
+    cm_end(&b.listener);
+    late = cm_new_id(b.passive_channel, RDMA_PS_TCP);
+    CHECK_INT(rdma_bind_addr(late, cm_addr4("127.0.0.1", b.port)), 0);
+    cm_make_qp(b.active);
+    CHECK_INT(rdma_connect(b.active, NULL), 0);
+    CHECK_INT(rdma_listen(late, 1), 0);
+    b.listener = late;
+    cm_take_request(&b);
+    close_both();
+}
+
 static void a_request_beyond_the_backlog_is_rejected(void **state)
 {
     struct rdma_cm_id *second;
@@ -333,6 +350,7 @@ int main(void)
         cmocka_unit_test(an_id_that_is_destroyed_disconnects),
         cmocka_unit_test(a_rejection_has_reason_28_and_its_data),
         cmocka_unit_test(nobody_listening_is_a_rejection_with_reason_8),
+        cmocka_unit_test(who_holds_the_port_and_listens_a_moment_later_is_found),
         cmocka_unit_test(a_request_beyond_the_backlog_is_rejected),
         cmocka_unit_test(requests_that_wait_are_rejected_when_the_listener_goes),
         cmocka_unit_test(accepting_fails_when_who_asked_has_gone),
