@@ -78,6 +78,17 @@ static int from_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *r
                              : 0;
 }
 
+static void free_one(struct rdma_addrinfo *r)
+{
+    free(r->ai_connect);
+    free(r->ai_route);
+    free(r->ai_src_canonname);
+    free(r->ai_dst_canonname);
+    free(r->ai_src_addr);
+    free(r->ai_dst_addr);
+    free(r);
+}
+
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **res)
 {
@@ -95,7 +106,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
     if (!ret && !r->ai_src_len && h->ai_src_len)
         ret = copy(&r->ai_src_addr, &r->ai_src_len, h->ai_src_addr, h->ai_src_len);
     if (ret) {
-        rdma_freeaddrinfo(r);
+        free_one(r);
         return ret;
     }
     *res = r;
@@ -107,13 +118,7 @@ void rdma_freeaddrinfo(struct rdma_addrinfo *res)
     while (res) {
         struct rdma_addrinfo *next = res->ai_next;
 
-        free(res->ai_connect);
-        free(res->ai_route);
-        free(res->ai_src_canonname);
-        free(res->ai_dst_canonname);
-        free(res->ai_src_addr);
-        free(res->ai_dst_addr);
-        free(res);
+        free_one(res);
         res = next;
     }
 }
