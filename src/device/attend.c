@@ -64,14 +64,23 @@ static void attend_queue(struct dock_qp *qp)
         tell(qp, DOCK_EVENT_QP_FATAL); // URMA: the queue went to its error state by itself
 }
 
+// Events that peers' completions have fired. The count is a peer's word: no more than were armed for.
+static void deliver_owed(struct dock_cq *cq)
+{
+    uint32_t owed = dock_swap32(&cq->rec->attention, 0);
+    uint32_t most = dock_peek32(&cq->arms) - dock_peek32(&cq->told);
+
+    for (uint32_t i = 0; i < owed && i < most; i++)
+        dock_cq_deliver(cq);
+}
+
 static void attend_cqs(struct dock_dev *dev)
 {
     pthread_mutex_lock(&dev->lock);
     for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
-        if (!dock_peek32(&cq->rec->attention) || !dock_swap32(&cq->rec->attention, 0))
-            continue;
-        dock_cq_deliver(cq);
-        if (dock_acquire32(&cq->rec->overrun))
+        if (dock_peek32(&cq->rec->attention))
+            deliver_owed(cq);
+        if (dock_acquire32(&cq->rec->overrun)) // told once
             dock_cq_overrun(cq);
     }
     pthread_mutex_unlock(&dev->lock);

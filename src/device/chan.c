@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Channels of completion events. As for asynchronous events the descriptor counts what waits.
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "device/internal.h"
+#include "device/tokens.h"
 
 struct waiting {
     struct dock_cq *cq;
@@ -15,32 +13,30 @@ struct waiting {
 };
 
 struct dock_chan {
-    int fd;
+    struct dock_tokens tokens;
     dock_a32 users;
     pthread_mutex_t lock;
     pthread_cond_t acked;
-    pthread_mutex_t turn; // of those who look before they read (dock_chan_try)
     struct waiting *head, **tail;
 };
 
 int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
 {
     struct dock_chan *chan = calloc(1, sizeof *chan);
+    int err;
 
     (void)dev; // channels live in the process; the parameter keeps creators alike
     if (!chan)
         return dock_no_memory("a completion channel");
-    chan->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-    if (chan->fd < 0) {
-        int code = -errno;
-        dock_error("no descriptor for a completion channel: %s", strerror(-code));
+    err = dock_tokens_open(&chan->tokens);
+    if (err) {
+        dock_error("no descriptor for a completion channel: %s", strerror(-err));
         free(chan);
-        return code;
+        return err;
     }
     chan->tail = &chan->head;
     pthread_mutex_init(&chan->lock, NULL);
     pthread_cond_init(&chan->acked, NULL);
-    pthread_mutex_init(&chan->turn, NULL);
     *out = chan;
     return 0;
 }
@@ -49,8 +45,7 @@ int dock_chan_destroy(struct dock_chan *chan)
 {
     if (dock_acquire32(&chan->users)) // pairs with dock_chan_leave
         return dock_refuse(-EBUSY, "a completion channel that CQs still use cannot be destroyed");
-    close(chan->fd);
-    pthread_mutex_destroy(&chan->turn);
+    dock_tokens_close(&chan->tokens);
     pthread_cond_destroy(&chan->acked);
     pthread_mutex_destroy(&chan->lock);
     free(chan);
@@ -59,7 +54,7 @@ int dock_chan_destroy(struct dock_chan *chan)
 
 int dock_chan_fd(const struct dock_chan *chan)
 {
-    return chan->fd;
+    return chan->tokens.fd;
 }
 
 void dock_chan_join(struct dock_chan *chan)
@@ -71,7 +66,6 @@ static void deliver(struct dock_cq *cq)
 {
     struct dock_chan *chan = cq->chan;
     struct waiting *w = chan ? malloc(sizeof *w) : NULL;
-    uint64_t one = 1;
 
     if (!w) {
         if (chan)
@@ -79,13 +73,13 @@ static void deliver(struct dock_cq *cq)
         return;
     }
     dock_set32(&cq->asked, 0);
+    atomic_fetch_add_explicit(&cq->told, 1, memory_order_relaxed); // a count
     *w = (struct waiting){.cq = cq};
     pthread_mutex_lock(&chan->lock);
     *chan->tail = w;
     chan->tail = &w->next;
+    dock_tokens_add(&chan->tokens);
     pthread_mutex_unlock(&chan->lock);
-    ssize_t n = write(chan->fd, &one, sizeof one);
-    (void)n;
 }
 
 static uint32_t waiting_in(const struct dock_cq *cq)
@@ -141,49 +135,33 @@ void dock_cq_deliver_held(struct dock_dev *dev)
     pthread_mutex_unlock(&dev->lock);
 }
 
-// One count of the descriptor. 0; 1: the CQ was destroyed between the event and the read; -errno.
-static int take(struct dock_chan *chan, void **cq_user)
+// The lock is held, and let go.
+static int take_head(struct dock_chan *chan, void **cq_user)
 {
-    struct waiting *w;
-    uint64_t one;
+    struct waiting *w = chan->head;
 
-    if (read(chan->fd, &one, sizeof one) < 0)
-        return -errno;
-    pthread_mutex_lock(&chan->lock);
-    w = chan->head;
-    if (w) {
-        chan->head = w->next;
-        if (!w->next)
-            chan->tail = &chan->head;
-        w->cq->chan_events++;
-        *cq_user = w->cq->user;
-    }
+    chan->head = w->next;
+    if (!w->next)
+        chan->tail = &chan->head;
+    w->cq->chan_events++;
+    *cq_user = w->cq->user;
     pthread_mutex_unlock(&chan->lock);
     free(w);
-    return w == NULL;
+    return 0;
 }
 
 int dock_chan_get(struct dock_chan *chan, void **cq_user)
 {
-    int got;
+    int err = dock_tokens_take(&chan->tokens, &chan->lock);
 
-    do
-        got = take(chan, cq_user);
-    while (got > 0);
-    return got;
+    return err ? err : take_head(chan, cq_user);
 }
 
 int dock_chan_try(struct dock_chan *chan, void **cq_user)
 {
-    struct pollfd p = {.fd = chan->fd, .events = POLLIN};
-    int got;
+    int err = dock_tokens_try(&chan->tokens, &chan->lock);
 
-    pthread_mutex_lock(&chan->turn); // what poll sees is still there when we read
-    do
-        got = poll(&p, 1, 0) > 0 ? take(chan, cq_user) : -EAGAIN;
-    while (got > 0);
-    pthread_mutex_unlock(&chan->turn);
-    return got;
+    return err ? err : take_head(chan, cq_user);
 }
 
 void dock_cq_ack(struct dock_cq *cq, unsigned n)
@@ -224,6 +202,7 @@ void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq)
         }
         *at = w->next;
         free(w);
+        dock_tokens_drop(&chan->tokens, 1);
     }
     for (chan->tail = &chan->head; *chan->tail;)
         chan->tail = &(*chan->tail)->next;

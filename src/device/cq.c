@@ -131,7 +131,8 @@ int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once)
 {
     uint32_t none = DOCK_ARM_NONE, dw0;
 
-    dock_set32(&cq->asked, 1); // only repair.c looks, long after
+    dock_set32(&cq->asked, 1);                                     // only repair.c looks, long after
+    atomic_fetch_add_explicit(&cq->arms, 1, memory_order_relaxed); // before `armed`, which a peer fires
     // Once armed for any completion, asking for less does not take it back (man ibv_req_notify_cq), also when
     // two threads ask at the same instant.
     if (solicited_only)

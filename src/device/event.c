@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Queues of asynchronous events. The descriptor is an eventfd in semaphore mode, so that its count is the
-// number of events that wait and O_NONBLOCK, poll and epoll work as on a device file.
+// Queues of asynchronous events.
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "device/internal.h"
+#include "device/tokens.h"
 
 struct entry {
     struct dock_event event;
@@ -16,8 +14,8 @@ struct entry {
 
 struct dock_events {
     struct dock_dev *dev;
-    int fd;
     dock_a32 skip; // kinds that are not kept, bits
+    struct dock_tokens tokens;
     pthread_mutex_t lock;
     struct entry *head, **tail;
     struct dock_events *next; // of the device
@@ -26,15 +24,15 @@ struct dock_events {
 int dock_events_open(struct dock_dev *dev, struct dock_events **out)
 {
     struct dock_events *ev = calloc(1, sizeof *ev);
+    int err;
 
     if (!ev)
         return dock_no_memory("a queue of events");
-    ev->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-    if (ev->fd < 0) {
-        int code = -errno;
-        dock_error("no descriptor for a queue of events: %s", strerror(-code));
+    err = dock_tokens_open(&ev->tokens);
+    if (err) {
+        dock_error("no descriptor for a queue of events: %s", strerror(-err));
         free(ev);
-        return code;
+        return err;
     }
     ev->dev = dev;
     ev->tail = &ev->head;
@@ -62,13 +60,13 @@ void dock_events_close(struct dock_events *ev)
         free(e);
     }
     pthread_mutex_destroy(&ev->lock);
-    close(ev->fd);
+    dock_tokens_close(&ev->tokens);
     free(ev);
 }
 
 int dock_events_fd(const struct dock_events *ev)
 {
-    return ev->fd;
+    return ev->tokens.fd;
 }
 
 void dock_events_skip(struct dock_events *ev, uint32_t kinds)
@@ -79,7 +77,6 @@ void dock_events_skip(struct dock_events *ev, uint32_t kinds)
 static void append(struct dock_events *ev, const struct dock_event *event, dock_a32 *got)
 {
     struct entry *e;
-    uint64_t one = 1;
 
     if (dock_peek32(&ev->skip) >> event->kind & 1)
         return;
@@ -92,9 +89,8 @@ static void append(struct dock_events *ev, const struct dock_event *event, dock_
     pthread_mutex_lock(&ev->lock);
     *ev->tail = e;
     ev->tail = &e->next;
+    dock_tokens_add(&ev->tokens);
     pthread_mutex_unlock(&ev->lock);
-    ssize_t n = write(ev->fd, &one, sizeof one);
-    (void)n;
 }
 
 void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *event,
@@ -114,26 +110,21 @@ void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct
 
 int dock_events_get(struct dock_events *ev, struct dock_event *out)
 {
-    for (;;) {
-        uint64_t one;
-        if (read(ev->fd, &one, sizeof one) < 0)
-            return -errno;
-        pthread_mutex_lock(&ev->lock);
-        struct entry *e = ev->head;
-        if (e) {
-            ev->head = e->next;
-            if (!e->next)
-                ev->tail = &ev->head;
-            if (e->got)
-                atomic_fetch_add_explicit(e->got, 1, memory_order_relaxed); // ordered by ev->lock
-        }
-        pthread_mutex_unlock(&ev->lock);
-        if (!e)
-            continue; // its object was destroyed between the event and the read
-        *out = e->event;
-        free(e);
-        return 0;
-    }
+    struct entry *e;
+    int err = dock_tokens_take(&ev->tokens, &ev->lock);
+
+    if (err)
+        return err;
+    e = ev->head;
+    ev->head = e->next;
+    if (!e->next)
+        ev->tail = &ev->head;
+    if (e->got)
+        atomic_fetch_add_explicit(e->got, 1, memory_order_relaxed); // ordered by ev->lock
+    pthread_mutex_unlock(&ev->lock);
+    *out = e->event;
+    free(e);
+    return 0;
 }
 
 static dock_a32 *got_of(const struct dock_event *ev)
@@ -170,6 +161,7 @@ void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *go
         }
         *at = e->next;
         free(e);
+        dock_tokens_drop(&ev->tokens, 1);
     }
     for (ev->tail = &ev->head; *ev->tail;)
         ev->tail = &(*ev->tail)->next;

@@ -183,9 +183,8 @@ void dock_cq_overrun(struct dock_cq *cq)
 {
     struct dock_event e = {.kind = DOCK_EVENT_CQ_ERR, .user = cq->user, .object = cq};
 
-    if (cq->overrun_told)
+    if (dock_peek32(&cq->overrun_told) || dock_swap32(&cq->overrun_told, 1))
         return;
-    cq->overrun_told = true;
     dock_error("CQ %u overrun: %u completions fit and none was polled in time; the CQ is unusable", cq->id,
                cq->view.depth);
     dock_event_raise(cq->dev, cq->events, &e, &cq->events_got);

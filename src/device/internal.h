@@ -101,10 +101,11 @@ struct dock_cq {
     uint32_t ci;
     dock_a32 lock;
     bool lock_free;
-    bool overrun_told;
+    dock_a32 overrun_told;
     uint32_t moderate_count, moderate_us; // both 0: events come at once
     dock_a64 held_ns;                     // an event is held back since then; 0: none
     dock_a32 asked;                       // armed, and no event was delivered since
+    dock_a32 arms, told;                  // how often; no event is owed without an arm
     struct dock_chan *chan;
     void *user;
     dock_a32 users;

@@ -33,8 +33,9 @@ static void wake_sleepers(struct dock_dev *dev)
     for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
         if (!dock_peek32(&cq->asked) || !dock_cq_look(&cq->view, dock_peek32(&cq->rec->ci), &dw0))
             continue;
+        uint32_t none = 0;
         dock_publish32(&cq->rec->armed, DOCK_ARM_NONE); // pairs with dock_cq_fires
-        dock_publish32(&cq->rec->attention, 1);         // pairs with attend_cqs
+        dock_claim32(&cq->rec->attention, &none, 1);    // pairs with attend_cqs; else it is owed already
     }
     dock_publish32(&dev->port->attention,
                    1); // a queue's attention may have been set and nobody called either

@@ -36,7 +36,7 @@ struct dock_cqrec {
     dock_a64 polled;
     // line 3: sleep and wake
     _Alignas(64) dock_a32 armed; // enum dock_arm; cleared by the producer that fires it
-    dock_a32 attention;          // an event is to be delivered by the owner's engine
+    dock_a32 attention;          // so many events are to be delivered by the owner's engine
 };
 
 static_assert(sizeof(struct dock_cqrec) == 256, "four lines, four writers");

@@ -17,9 +17,11 @@ static enum dock_go drop(struct dock_conn *c, struct dock_xfer *x)
     return DOCK_GO_DONE;
 }
 
-static void wake_owner(struct dock_conn *c, struct dock_cqview *cq)
+// An event is owed, or (none) its owner is to see that the CQ was overrun.
+static void wake_owner(struct dock_conn *c, struct dock_cqview *cq, uint32_t events)
 {
-    dock_publish32(&cq->rec->attention, 1); // pairs with attend() of the engine
+    // pairs with attend_cqs: two that fire before the engine looks are two
+    atomic_fetch_add_explicit(&cq->rec->attention, events, memory_order_release);
     dock_publish32(&c->peer->port->attention, 1);
     dock_up_bell(c->peer);
 }
@@ -59,12 +61,12 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
                            status >> 8 << 24);
     if (dock_cq_produce(&c->cq, c->waiter, &e, &first)) {
         if (first)
-            wake_owner(c, &c->cq);
+            wake_owner(c, &c->cq, 0);
         return DOCK_ST_REM_OP;
     }
     dock_probe(DOCK_AT_COMPLETE, c->dest_qp, x->receive);
     if (dock_cq_fires(&c->cq, solicited))
-        wake_owner(c, &c->cq);
+        wake_owner(c, &c->cq, 1);
     dock_count64(&c->queue->messages_in, 1);
     dock_count64(&c->queue->bytes_in, bytes);
     return DOCK_OK;
