@@ -201,6 +201,7 @@ int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
     err = dock_arena_create(&dev->arena, dev->cfg.window_shift, sizeof(struct dock_port));
     if (err)
         goto no_arena;
+    dock_limits_fit(&dev->limits, dev->arena.view.shift);
     err = make_port(dev);
     if (err)
         goto no_port;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
+#include "ring/cqring.h"
 
 static const struct {
     const char *name;
@@ -20,7 +21,7 @@ static const struct {
     {"DRYDOCK_MAX_MW", offsetof(struct dock_limits, max_mw), 16383, 16383},
     {"DRYDOCK_MAX_PD", offsetof(struct dock_limits, max_pd), 16384, 65536},
     {"DRYDOCK_MAX_AH", offsetof(struct dock_limits, max_ah), 65536, 1048576},
-    {"DRYDOCK_MAX_CQE", offsetof(struct dock_limits, max_cqe), 1048576, 4194304},
+    {"DRYDOCK_MAX_CQE", offsetof(struct dock_limits, max_cqe), 1048576, DOCK_CI_MASK},
     {"DRYDOCK_MAX_QP_WR", offsetof(struct dock_limits, max_qp_wr), 16384, 16384},
     {"DRYDOCK_MAX_SRQ_WR", offsetof(struct dock_limits, max_srq_wr), 16384, 32768},
 };
@@ -50,4 +51,15 @@ void dock_limits_read(struct dock_limits *out)
                                 .max_mr_size = 1ull << 47};
     for (unsigned i = 0; i < sizeof knob / sizeof *knob; i++)
         *(uint32_t *)((char *)out + knob[i].at) = chosen(knob[i].name, knob[i].usual, knob[i].ceiling);
+}
+
+void dock_limits_fit(struct dock_limits *out, unsigned shift)
+{
+    uint64_t room = ((uint64_t)1 << shift) - sizeof(struct dock_cqrec);
+    uint64_t ring = ((uint64_t)1 << shift) / sizeof(struct dock_cqe);
+
+    if (ring * sizeof(struct dock_cqe) > room) // rings are powers of two
+        ring /= 2;
+    if (out->max_cqe >= ring)
+        out->max_cqe = (uint32_t)ring - 1; // one that may be overrun has an entry more than its depth
 }

@@ -54,7 +54,8 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
 {
     if (tail - dock_peek32(&v->rec->ci_seen) < v->depth)
         return true;
-    dock_set32(&v->rec->ci_seen, dock_acquire32(&v->rec->ci)); // pairs with dock_cq_end
+    uint32_t ci = dock_acquire32(&v->rec->ci); // pairs with dock_cq_end
+    dock_set32(&v->rec->ci_seen, tail - ((tail - ci) & DOCK_CI_MASK));
     return tail - dock_peek32(&v->rec->ci_seen) < v->depth || v->flags & DOCK_CQ_OVERWRITE;
 }
 

@@ -16,6 +16,9 @@
 
 enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
 
+// The consumer index of the format has so many bits: who drives a CQ directly may write no more of it.
+#define DOCK_CI_MASK 0x3fffffu
+
 #define DOCK_CQ_OVERWRITE 1u // an overrun loses the oldest instead of failing
 #define DOCK_CQ_STAMPS 2u    // producers write the time
 

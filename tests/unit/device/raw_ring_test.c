@@ -455,6 +455,26 @@ static void a_doorbell_that_goes_back_is_an_error_in_words(void **state)
     close_lone(&l);
 }
 
+static void what_was_done_is_told_although_the_doorbell_went_back(void **state)
+{
+    struct dock_wc wc;
+    struct lone l;
+
+    (void)state;
+    open_lone(&l);
+    for (unsigned i = 0; i < 3; i++)
+        put_write(&l, false);
+    look(&l);
+    l.q.pi -= 2;
+    look(&l);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(end_poll(l.a.scq, &wc));
+        assert_int_equal(wc.status, i < 3 ? DOCK_OK : DOCK_ST_LOC_QP_OP);
+    }
+    assert_false(end_poll(l.a.scq, &wc));
+    close_lone(&l);
+}
+
 // Four blocks by its first block, two of them published: the rest is not read before it is there.
 static void a_wqe_longer_than_what_is_published_is_an_error_in_words(void **state)
 {
@@ -568,6 +588,7 @@ int main(void)
         cmocka_unit_test(the_owner_bit_of_another_pass_is_an_error_in_words),
         cmocka_unit_test(a_doorbell_beyond_the_ring_is_an_error_in_words),
         cmocka_unit_test(a_doorbell_that_goes_back_is_an_error_in_words),
+        cmocka_unit_test(what_was_done_is_told_although_the_doorbell_went_back),
         cmocka_unit_test(a_wqe_longer_than_what_is_published_is_an_error_in_words),
         cmocka_unit_test(an_unknown_opcode_is_unsupported),
         cmocka_unit_test(an_unknown_opcode_completes_through_poll_too),

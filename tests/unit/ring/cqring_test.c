@@ -302,6 +302,26 @@ static void many_producers_keep_their_own_order_and_lose_nothing(void **state)
     drop(&q);
 }
 
+static void the_consumer_index_may_be_written_as_22_bits(void **state)
+{
+    static const uint32_t at[] = {(1u << 22) - 3, 0xfffffffd, 5};
+
+    (void)state;
+    for (unsigned s = 0; s < COUNT(at); s++) {
+        struct cq q;
+        make(&q, 8, 8, at[s], 0);
+        for (uint32_t n = 0; n < 40; n++) {
+            assert_int_equal(put(&q, n), 0);
+            assert_int_equal(take(&q), n);
+            dock_publish32(&q.rec->ci, q.ci & 0x3fffff);
+        }
+        for (uint32_t n = 0; n < 8; n++)
+            assert_int_equal(put(&q, n), 0);
+        assert_int_equal(put(&q, 8), -EOVERFLOW);
+        drop(&q);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +334,7 @@ int main(void)
         cmocka_unit_test(arming_fires_once_and_solicited_waits_for_solicited),
         cmocka_unit_test(a_record_that_does_not_hold_together_is_refused),
         cmocka_unit_test(many_producers_keep_their_own_order_and_lose_nothing),
+        cmocka_unit_test(the_consumer_index_may_be_written_as_22_bits),
     };
 
     return cmocka_run_group_tests_name("the completion ring", tests, fixture_setup, fixture_teardown);
