@@ -24,10 +24,13 @@ static void tell(struct dock_qp *qp, enum dock_event_kind kind)
     dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
 }
 
+// Once: the limit is off from here on.
 static void tell_limit(struct dock_rq *srq)
 {
     struct dock_event e = {.kind = DOCK_EVENT_SRQ_LIMIT, .user = srq->user, .object = srq};
 
+    if (!dock_peek32(&srq->rec->limit) || !dock_swap32(&srq->rec->limit, 0))
+        return;
     dock_event_raise(srq->dev, srq->events, &e, &srq->events_got);
 }
 
@@ -36,6 +39,15 @@ void dock_attend_limit(struct dock_qp *qp)
     uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, ~DOCK_ATTN_LIMIT, memory_order_acq_rel);
 
     if (why & DOCK_ATTN_LIMIT && qp->rq->shared)
+        tell_limit(qp->rq);
+}
+
+void dock_attend_low(struct dock_qp *qp)
+{
+    const struct dock_rqrec *rec = qp->rq->rec;
+
+    if (qp->rq->shared &&
+        dock_peek32(&rec->limit) > dock_acquire32(&rec->pi) - dock_word_value(dock_acquire64(&rec->ci)))
         tell_limit(qp->rq);
 }
 

@@ -210,6 +210,7 @@ struct dock_dev {
     uint32_t pd_cursor;
     uint32_t start_index;
     struct dock_worker *workers; // of a late fabric
+    dock_a32 hazards_seen;       // the highest port->hazard_high that we saw
 
     pthread_mutex_t events_lock;
     struct dock_events *event_queues;
@@ -319,6 +320,8 @@ void dock_engine_step(struct dock_dev *dev);
 void dock_attend(struct dock_dev *dev);
 // The queue pair goes away or is reset: a limit event of its shared queue that it still owes is told.
 void dock_attend_limit(struct dock_qp *qp);
+// Is its shared queue low, and nobody has said so (who should have is dead)?
+void dock_attend_low(struct dock_qp *qp);
 
 // ---- peers.c
 int dock_peers_open(struct dock_dev *dev);
@@ -353,6 +356,8 @@ void dock_repair_strangers(struct dock_dev *dev);
 // the caller holds.
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except); // dev->lock is not held
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except);
+// So many hazards may be in use.
+uint32_t dock_hazards_used(struct dock_dev *dev);
 // Has everybody who was given up in the middle of his work left it? Then what was given back is free.
 void dock_quarantine_check(struct dock_dev *dev);
 

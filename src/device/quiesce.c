@@ -80,14 +80,25 @@ static void await_own(const dock_a64 *busy)
     }
 }
 
+// The word is the peers', but it only grows: one that went down is not believed.
+uint32_t dock_hazards_used(struct dock_dev *dev)
+{
+    uint32_t now = dock_acquire32(&dev->port->hazard_high), seen = dock_peek32(&dev->hazards_seen);
+
+    now = now < DOCK_HAZARDS ? now : DOCK_HAZARDS;
+    while (now > seen && !dock_claim32(&dev->hazards_seen, &seen, now))
+        ;
+    return now > seen ? now : seen;
+}
+
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
 {
     struct dock_hazard *h = dev->hazards;
 
     dock_fence_heavy(); // pairs with the light fences in dock_host_enter, dock_up_enter and execute.c
     // Behind the fence: who is counted later looks later, and finds what is invalid.
-    uint32_t high = dock_acquire32(&dev->port->hazard_high);
-    for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++)
+    uint32_t high = dock_hazards_used(dev);
+    for (uint32_t i = 0; i < high; i++)
         await_peer(dev, &h[i]);
     for (const struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         if (&qp->sq != except)
@@ -98,11 +109,11 @@ void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
 
 void dock_quarantine_check(struct dock_dev *dev)
 {
-    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+    uint32_t high = dock_hazards_used(dev);
     bool anybody = false;
 
     pthread_mutex_lock(&dev->lock); // no quiesce gives anybody up meanwhile
-    for (uint32_t i = 0; dock_peek32(&dev->arena.holding) && i < high && i < DOCK_HAZARDS && !anybody; i++) {
+    for (uint32_t i = 0; dock_peek32(&dev->arena.holding) && i < high && !anybody; i++) {
         dock_who who = (dock_who)(dock_peek64(&dev->hazards[i].owner) >> 32);
         anybody = dock_acquire64(&dev->hazards[i].busy) & 1 && who && who != dev->waiter.me &&
                   dock_idtable_life(&dev->ids_table, who) == DOCK_LIFE_DEAD &&

@@ -8,10 +8,10 @@
 static void free_hazards(struct dock_dev *dev, dock_who dead)
 {
     struct dock_hazard *h = dev->hazards;
-    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+    uint32_t high = dock_hazards_used(dev);
     bool gone = dock_idtable_gone(&dev->ids_table, dead);
 
-    for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
+    for (uint32_t i = 0; i < high; i++) {
         uint64_t owner = dock_peek64(&h[i].owner);
         if ((dock_who)(owner >> 32) != dead)
             continue;
@@ -48,15 +48,17 @@ void dock_repair(struct dock_dev *dev, dock_who dead)
     for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         dock_rq_flush_claims(qp, dead);
     wake_sleepers(dev);
+    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
+        dock_attend_low(qp);
     pthread_mutex_unlock(&dev->lock);
 }
 
 void dock_repair_strangers(struct dock_dev *dev)
 {
-    uint32_t high = dock_acquire32(&dev->port->hazard_high);
+    uint32_t high = dock_hazards_used(dev);
     dock_who last = 0;
 
-    for (uint32_t i = 0; i < high && i < DOCK_HAZARDS; i++) {
+    for (uint32_t i = 0; i < high; i++) {
         uint64_t owner = dock_peek64(&dev->hazards[i].owner);
         dock_who who = (dock_who)(owner >> 32);
         if (who == 0 || who == last || who == dev->waiter.me || dock_peers_know(dev, who))

@@ -70,6 +70,7 @@ struct dock_conn {
     struct dock_qrec *queue;
     uint32_t serial;
     uint32_t dest_qp, source_qp;
+    uint32_t held;      // UC: 1 + the number of a receive whose message was broken off; the next one gets it
     uint32_t key_pd;    // protection domain of the target queue, as checked
     uint64_t cookie;    // the target queue's
     uint32_t cqe_flags; // dw0 of completions of its receives

@@ -4,6 +4,7 @@
 // program is told, its requests are flushed, and the target's memory is as the target left it. A second
 // sender that only waits for the first is not given up with it.
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,13 +26,14 @@
 
 static dock_a32 stop_at_next;
 static enum dock_moment stop_at;
+static int with = SIGSTOP;
 
 static void stop_there(enum dock_moment at, uint32_t object, uint64_t sequence)
 {
     (void)object;
     (void)sequence;
     if (at == stop_at && dock_swap32(&stop_at_next, 0))
-        raise(SIGSTOP);
+        raise(with);
 }
 
 // A sender in a process of its own, and the two pipes to it.
@@ -287,12 +289,56 @@ static void who_waits_for_a_stopped_one_is_not_given_up_with_it(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+static void a_limit_is_told_though_who_passed_it_died_before_saying_so(void **state)
+{
+    struct dock_srq_attr sa = {.max_wr = RECEIVES, .max_sge = 1, .limit = 2};
+    struct dock_events *events;
+    struct dock_event event;
+    struct end_opts o = {0};
+    struct dock_dev *dev;
+    struct child c;
+    struct end e;
+    int status;
+
+    (void)state;
+    stop_at = DOCK_AT_TAKEN; // one receive of two is left
+    with = SIGKILL;
+    start(&c, stopped_sender);
+    open_target(&dev);
+    assert_int_equal(dock_events_open(dev, &events), 0);
+    assert_int_equal(dock_pd_create(dev, &sa.pd), 0);
+    assert_int_equal(dock_srq_create(dev, &sa, &o.srq), 0);
+    dock_srq_set_events(o.srq, events);
+    end_open(&e, dev, &o);
+    struct dock_sge sge = {.addr = (uintptr_t)e.mem, .len = 64, .key = e.mr->lkey};
+    dock_recv_begin(o.srq);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(dock_recv_put(o.srq, i, &sge, 1), 0);
+    dock_recv_end(o.srq);
+    meet(&c, &e);
+    let_send(&c);
+    assert_int_equal(waitpid(c.pid, &status, 0), c.pid);
+    assert_true(WIFSIGNALED(status));
+    struct pollfd p = {.fd = dock_events_fd(events), .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(dock_events_get(events, &event), 0);
+    assert_int_equal(event.kind, DOCK_EVENT_SRQ_LIMIT);
+    assert_int_equal(dock_srq_limit(o.srq), 0);
+    dock_event_ack(&event);
+    end_close(&e);
+    assert_int_equal(dock_srq_destroy(o.srq), 0);
+    assert_int_equal(dock_pd_destroy(dev, sa.pd), 0);
+    dock_events_close(events);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_target_goes_on_and_the_sender_is_told),
         cmocka_unit_test(memory_given_back_is_not_used_before_the_sender_has_left),
         cmocka_unit_test(who_waits_for_a_stopped_one_is_not_given_up_with_it),
+        cmocka_unit_test(a_limit_is_told_though_who_passed_it_died_before_saying_so),
     };
 
     return cmocka_run_group_tests_name("a peer given up while it was stopped", tests, NULL, NULL);

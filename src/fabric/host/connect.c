@@ -42,6 +42,7 @@ static void meet(struct dock_conn *c)
 {
     c->serial = dock_acquire32(&c->queue->serial);
     c->views = false;
+    c->held = 0;
     for (unsigned i = 0; i < DOCK_RKEYS; i++)
         c->key[i].rec = NULL;
 }

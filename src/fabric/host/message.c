@@ -40,6 +40,18 @@ static uint32_t receive_opcode(const struct dock_xfer *x)
     }
 }
 
+// A connected queue has one sender, others have many.
+static void count_in(struct dock_conn *c, uint32_t bytes)
+{
+    if (dock_service_names(c->service)) {
+        atomic_fetch_add_explicit(&c->queue->messages_in, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&c->queue->bytes_in, bytes, memory_order_relaxed);
+    } else {
+        dock_count64(&c->queue->messages_in, 1);
+        dock_count64(&c->queue->bytes_in, bytes);
+    }
+}
+
 // Complete the claimed receive. What the requester is told: nothing wrong, or that the target could not.
 static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t status, uint32_t bytes)
 {
@@ -67,8 +79,7 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
     dock_probe(DOCK_AT_COMPLETE, c->dest_qp, x->receive);
     if (dock_cq_fires(&c->cq, solicited))
         wake_owner(c, &c->cq, 1);
-    dock_count64(&c->queue->messages_in, 1);
-    dock_count64(&c->queue->bytes_in, bytes);
+    count_in(c, bytes);
     return DOCK_OK;
 }
 
@@ -79,19 +90,41 @@ static enum dock_go done(struct dock_xfer *x, uint32_t status)
     return DOCK_GO_DONE;
 }
 
-// Claim the oldest receive. Sets x->receive, and fires the shared queue's limit.
+// As on a wire: a message that was broken off leaves its receive to the next one of its connection, unless
+// the target has taken it back meanwhile.
+static bool take_held(struct dock_conn *c, struct dock_xfer *x)
+{
+    uint32_t number = c->held - 1;
+
+    if (!c->held)
+        return false;
+    c->held = 0;
+    if (number >= c->rq.size ||
+        dock_acquire64(&c->rq.claims[number]) != // pairs with the publish in dock_rq_take
+            dock_claim_make(c->waiter->me, c->dest_qp))
+        return false;
+    x->receive = number;
+    x->claimed = true;
+    return true;
+}
+
+// Claim the oldest receive. Sets x->receive. A shared queue that is low is its owner's to tell: it takes the
+// limit away, so that nothing is lost if we end between the two steps.
 static int claim(struct dock_conn *c, struct dock_xfer *x)
 {
-    uint32_t left, limit;
     uint64_t need = c->service == DOCK_UD ? (uint64_t)x->len + GRH_BYTES : 0;
+    uint32_t left;
+
+    if (__builtin_expect(c->held != 0, 0) && take_held(c, x))
+        return 0;
     int err = dock_rq_take_for(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->dest_qp), need,
                                &x->receive, &left);
 
     if (err)
         return err;
     x->claimed = true;
-    limit = dock_peek32(&c->rq.rec->limit);
-    if (__builtin_expect(limit > left, 0) && dock_claim32(&c->rq.rec->limit, &limit, 0))
+    if (__builtin_expect(dock_peek32(&c->rq.rec->limit) > left, 0) &&
+        !(dock_peek32(&c->queue->attention) & DOCK_ATTN_LIMIT))
         dock_host_attention(c, DOCK_ATTN_LIMIT);
     return 0;
 }
@@ -197,9 +230,12 @@ static enum dock_go receive_failed(struct dock_conn *c, struct dock_xfer *x, uin
     return done(x, ours);
 }
 
-// The rest of a message will not come. A queue that serves others goes on: its receive is told as flushed.
+// The rest of a message will not come. A queue that serves others goes on: its receive is told as flushed. So
+// does one of a connection that loses messages, with the same receive.
 static void give_back(struct dock_conn *c, struct dock_xfer *x)
 {
+    if (c->service == DOCK_UC && x->claimed)
+        c->held = x->receive + 1;
     if (dock_service_names(c->service) && x->claimed)
         complete(c, x, DOCK_ST_FLUSH, 0);
 }
@@ -229,8 +265,8 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     }
     if (!status)
         status = place(c, x, &b, (uint64_t)x->done + header, n, NULL);
-    // The sender's own memory went away: as on a wire, the half message of a connection holds its receive
-    // until the queue fails.
+    // The sender's own memory went away: as on a wire, the half message of a reliable connection holds its
+    // receive until the queue fails.
     if (__builtin_expect(status == DOCK_ST_LOC_PROT, 0)) {
         give_back(c, x);
         return done(x, status);

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// Services that lose messages keep their books all the same; words that peers write are not believed.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/order.h"
+#include "device/internal.h"
+#include "lib/pair.h"
+
+static struct dock_dev *open_device(void)
+{
+    struct dock_config cfg = {.no_engine_thread = true};
+    struct dock_dev *dev;
+
+    assert_int_equal(dock_dev_open(&cfg, &dev), 0);
+    return dev;
+}
+
+static void expect(struct dock_cq *cq, uint64_t id, uint32_t status)
+{
+    struct dock_wc wc;
+
+    assert_true(end_wait(cq, &wc, 10000));
+    assert_int_equal(wc.id, id);
+    assert_int_equal(wc.status, status);
+}
+
+// As on a wire: of two pieces the second never comes, and the next message begins in the same receive.
+static void a_message_broken_off_leaves_its_receive_to_the_next(void **state)
+{
+    enum { LONG = 500000 };
+    struct dock_dev *dev = open_device();
+    struct end_opts o = {.service = DOCK_UC};
+    struct dock_qp_mod rts = {.mask = DOCK_MOD_STATE, .state = DOCK_RTS};
+    struct dock_mr *mr;
+    struct dock_sge sge;
+    struct end a, b;
+
+    (void)state;
+    end_open(&a, dev, &o);
+    end_open(&b, dev, &o);
+    pair_connect(&a, &b);
+    assert_int_equal(dock_mr_register(dev, a.pd, (uintptr_t)a.mem, LONG, (uintptr_t)a.mem, 0, &mr), 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(end_recv(&b, i, b.mem, LONG), 0);
+    struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &a, &sge, 0, LONG, a.mr, 0);
+    sge.key = mr->lkey;
+    wr.id = 7;
+    assert_int_equal(end_post(&a, &wr), 0); // a budget of it; the rest is left to who polls
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    expect(a.scq, 7, DOCK_ST_LOC_PROT);
+    assert_int_equal(dock_qp_state(a.qp), DOCK_SQE);
+    assert_int_equal(dock_qp_modify(a.qp, &rts), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        wr = wr_onesided(DOCK_OP_SEND, &a, &sge, 0, 8, a.mr, 0);
+        wr.id = i;
+        assert_int_equal(end_post(&a, &wr), 0);
+        expect(a.scq, i, DOCK_OK);
+        expect(b.rcq, i, DOCK_OK);
+    }
+    assert_int_equal(end_recv(&b, 2, b.mem, 8), 0); // none of them is held
+    end_close(&a);
+    end_close(&b);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+// ---- datagrams of several senders at once
+
+enum { SENDERS = 3, EACH = 20000, BYTES = 8 };
+
+struct sender {
+    struct end e;
+    uint32_t to;
+};
+
+static void *send_all(void *arg)
+{
+    struct sender *s = arg;
+    struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &s->e, &sge, 0, BYTES, s->e.mr, 0);
+    struct dock_wc wc;
+
+    wr.rkey = 0x1234;
+    wr.remote = s->to;
+    wr.eid = test_eid;
+    for (unsigned i = 0; i < EACH; i++)
+        if (end_post(&s->e, &wr) || !end_wait(s->e.scq, &wc, 10000) || wc.status)
+            return NULL;
+    return s;
+}
+
+static unsigned repost(struct end *to)
+{
+    struct dock_wc wc;
+    unsigned n = 0;
+
+    while (end_poll(to->rcq, &wc)) {
+        n++;
+        end_recv(to, 0, to->mem, 64);
+    }
+    return n;
+}
+
+static void datagrams_of_many_senders_are_counted_exactly(void **state)
+{
+    struct dock_dev *dev = open_device();
+    struct end_opts o = {.service = DOCK_UD};
+    struct sender s[SENDERS];
+    pthread_t thread[SENDERS];
+    uint64_t got = 0;
+    struct end to;
+    void *all;
+
+    (void)state;
+    end_open(&to, dev, &o);
+    end_connect(&to, 0, NULL);
+    for (unsigned i = 0; i < 64; i++)
+        assert_int_equal(end_recv(&to, 0, to.mem, 64), 0);
+    for (unsigned i = 0; i < SENDERS; i++) {
+        end_open(&s[i].e, dev, &o);
+        end_connect(&s[i].e, 0, NULL);
+        s[i].to = dock_qp_number(to.qp);
+    }
+    for (unsigned i = 0; i < SENDERS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, send_all, &s[i]), 0);
+    while (dock_peek64(&to.qp->rec->messages_in) + dock_peek64(&dev->port->dropped) <
+           SENDERS * EACH - SENDERS * 100)
+        got += repost(&to);
+    for (unsigned i = 0; i < SENDERS; i++) {
+        pthread_join(thread[i], &all);
+        assert_non_null(all);
+    }
+    got += repost(&to);
+    assert_int_equal(dock_peek64(&to.qp->rec->messages_in), got);
+    assert_int_equal(dock_peek64(&to.qp->rec->bytes_in), got * (BYTES + 40));
+    assert_int_equal(dock_peek64(&dev->port->dropped), SENDERS * EACH - got);
+    for (unsigned i = 0; i < SENDERS; i++)
+        end_close(&s[i].e);
+    end_close(&to);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+static void the_word_of_used_hazards_is_not_believed_when_it_goes_down(void **state)
+{
+    struct dock_dev *dev = open_device();
+    struct end_opts o = {.service = DOCK_RC};
+    struct end a, b;
+
+    (void)state;
+    end_open(&a, dev, &o);
+    end_open(&b, dev, &o);
+    pair_connect(&a, &b);
+    uint32_t used = dock_hazards_used(dev);
+    assert_true(used >= 2);
+    dock_set32(&dev->port->hazard_high, 0);
+    assert_int_equal(dock_hazards_used(dev), used);
+    dock_set32(&dev->port->hazard_high, UINT32_MAX);
+    assert_int_equal(dock_hazards_used(dev), DOCK_HAZARDS);
+    end_close(&a);
+    end_close(&b);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_broken_off_leaves_its_receive_to_the_next),
+        cmocka_unit_test(datagrams_of_many_senders_are_counted_exactly),
+        cmocka_unit_test(the_word_of_used_hazards_is_not_believed_when_it_goes_down),
+    };
+
+    return cmocka_run_group_tests_name("services that lose messages, words that peers write", tests, NULL,
+                                       NULL);
+}
