@@ -122,6 +122,8 @@ static inline void build_write(struct point *p, struct dock_wr *wr, struct sent 
     bytes_fill(local_of(p, p->posted), s->len, r);
     memcpy(p->shadow + s->off, local_of(p, p->posted), s->len);
     wr->raddr = p->theirs->mem + s->off;
+    if (wr->op == DOCK_OP_WRITE_IMM) // takes a receive, in its turn among the messages
+        wr->imm = (uint32_t)p->messages++ & 0x7fffffff;
     if (wr->op == DOCK_OP_WRITE_NOTIFY) { // the last word of the area is for notifications
         uint64_t at = AREA - 8;
         wr->notify_key = p->theirs->mr.rkey;
@@ -129,6 +131,26 @@ static inline void build_write(struct point *p, struct dock_wr *wr, struct sent 
         wr->notify_addr = p->theirs->mem + at;
         wr->notify_value = r;
         memcpy(p->shadow + at, &r, 8);
+    }
+}
+
+static inline uint64_t after_atomic(const struct dock_wr *wr, uint64_t old)
+{
+    switch (wr->op) {
+    case DOCK_OP_CAS:
+        return wr->compare == old ? wr->operand : old;
+    case DOCK_OP_SWAP:
+        return wr->operand;
+    case DOCK_OP_FADD:
+        return old + wr->operand;
+    case DOCK_OP_FSUB:
+        return old - wr->operand;
+    case DOCK_OP_FAND:
+        return old & wr->operand;
+    case DOCK_OP_FOR:
+        return old | wr->operand;
+    default:
+        return old ^ wr->operand;
     }
 }
 
@@ -143,15 +165,16 @@ static inline void build_atomic(struct point *p, struct dock_wr *wr, struct sent
     wr->raddr = p->theirs->mem + s->off;
     wr->operand = r;
     wr->compare = r & 1 ? word : ~word;
-    word = wr->op == DOCK_OP_FADD ? word + r : wr->op == DOCK_OP_SWAP ? r : wr->compare == word ? r : word;
+    word = after_atomic(wr, word);
     memcpy(p->shadow + s->off, &word, 8);
 }
 
 static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_sge *sge, bool bye)
 {
-    static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_WRITE_NOTIFY,
-                                  DOCK_OP_READ,  DOCK_OP_SEND,  DOCK_OP_FADD,
-                                  DOCK_OP_CAS,   DOCK_OP_SWAP,  DOCK_OP_NOP};
+    static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_WRITE_NOTIFY, DOCK_OP_READ,
+                                  DOCK_OP_READ,  DOCK_OP_SEND,  DOCK_OP_WRITE_IMM,    DOCK_OP_FADD,
+                                  DOCK_OP_CAS,   DOCK_OP_SWAP,  DOCK_OP_FSUB,         DOCK_OP_FAND,
+                                  DOCK_OP_FOR,   DOCK_OP_FXOR,  DOCK_OP_NOP};
     uint64_t r = dock_decide(p->seed, 0, p->posted);
     struct dock_wr wr = {.op = bye ? DOCK_OP_SEND : ops[r % sizeof ops],
                          .id = p->posted,
@@ -168,7 +191,7 @@ static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_
     s->off = (uint32_t)(r >> 36) % (AREA - 8 - s->len) & ~7u;
     if (wr.op == DOCK_OP_SEND)
         build_message(p, &wr, s, bye);
-    else if (wr.op == DOCK_OP_WRITE || wr.op == DOCK_OP_WRITE_NOTIFY)
+    else if (wr.op == DOCK_OP_WRITE || wr.op == DOCK_OP_WRITE_NOTIFY || wr.op == DOCK_OP_WRITE_IMM)
         build_write(p, &wr, s, r);
     else if (wr.op == DOCK_OP_READ) {
         s->expect = bytes_sum(p->shadow + s->off, s->len);
@@ -247,6 +270,8 @@ static inline void check_message(struct point *p, const struct dock_wc *wc)
         point_die(p, "an unexpected receive");
     p->bye_got = wc->op == DOCK_ROP_SEND_IMM && wc->imm == BYE;
     if (p->bye_got)
+        return;
+    if (wc->op == DOCK_ROP_WRITE_IMM && wc->imm == (p->received & 0x7fffffff))
         return;
     if (wc->op == DOCK_ROP_SEND_IMM && wc->imm != (p->received & 0x7fffffff))
         point_die(p, "a message with another immediate");
