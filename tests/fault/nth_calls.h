@@ -52,6 +52,7 @@ static __attribute__((constructor)) void find_real(void)
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_memalign(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 
 void *malloc(size_t size)
@@ -65,6 +66,13 @@ void *calloc(size_t n, size_t size)
 {
     void *p = fails("calloc", ENOMEM) ? NULL : __libc_calloc(n, size);
     live_blocks += p != NULL;
+    return p;
+}
+
+void *realloc(void *old, size_t size)
+{
+    void *p = fails("realloc", ENOMEM) ? NULL : __libc_realloc(old, size);
+    live_blocks += p != NULL && old == NULL;
     return p;
 }
 
