@@ -19,6 +19,7 @@ enum dock_seat_state {
     DOCK_SEAT_READY,    // the card may be read (release by its owner, acquire by the others)
     DOCK_SEAT_FINISHED, // said good-bye: may end whenever it likes
     DOCK_SEAT_LEAVING,  // ends the whole job on purpose; `status` says how
+    DOCK_SEAT_BEREFT,   // ends because another process did: not the cause
     DOCK_SEAT_LOST,     // set by the launcher: the process is gone
 };
 

@@ -31,6 +31,7 @@ static struct {
     int status;         // the job's
     uint64_t ending_ns; // since when it is being ended, 0: it runs
     bool asked;         // SIGTERM was sent
+    bool cause_known;   // who made the job end was seen to end
 } run;
 
 static volatile sig_atomic_t caught;
@@ -143,9 +144,9 @@ static int start_all(char **argv)
 
 static void end_job(int status)
 {
+    run.status = status;
     if (run.ending_ns)
         return;
-    run.status = status;
     run.ending_ns = dock_now_ns();
     dock_publish32(&run.job->ending, 1); // pairs with osh_job_check of the PEs
 }
@@ -160,8 +161,13 @@ static void ended(unsigned rank, int how)
     kill(-run.pid[rank], SIGKILL); // what it started and left
     run.pid[rank] = 0;
     run.running--;
-    if (run.ending_ns) // it was told to, or says for itself why
+    if (run.ending_ns && (run.cause_known || run.asked)) // it was told to, or says for itself why
         return;
+    if (state == DOCK_SEAT_BEREFT) { // it may be reaped before the one it misses
+        end_job(EXIT_FAILURE);
+        return;
+    }
+    run.cause_known = state != DOCK_SEAT_FINISHED && !(state == DOCK_SEAT_EMPTY && how == 0);
     if (state == DOCK_SEAT_LEAVING) {
         end_job((int)dock_peek32(&seat->status) & 0xff);
         return;
@@ -215,6 +221,7 @@ static void see_it_through(void)
         sigtimedwait(&child, NULL, &tick);
         if (caught && !run.ending_ns) {
             say("signal %d (%s): the job ends", (int)caught, strsignal(caught));
+            run.cause_known = true;
             end_job(128 + caught);
             signal_all(caught);
         }

@@ -114,6 +114,11 @@ void osh_job_leave(void)
     osh.job = NULL;
 }
 
+void osh_job_bereft(void)
+{
+    dock_publish32(&osh.job->seat[osh.me].state, DOCK_SEAT_BEREFT); // the launcher looks after our end
+}
+
 static void __attribute__((noreturn)) end_with(int status)
 {
     osh.ended = true;

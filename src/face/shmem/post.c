@@ -24,8 +24,10 @@ static void unlock(struct dock_shmem_ctx *c)
 static void __attribute__((cold, noreturn)) failed(const struct osh_way *w, uint32_t status)
 {
     osh_job_check();
-    if (status == DOCK_ST_RETRY_EXC)
+    if (status == DOCK_ST_RETRY_EXC) {
+        osh_job_bereft();
         osh_fatal("PE %d is gone, and a request to it was not finished", w->pe);
+    }
     osh_fatal("a request to PE %d failed with status %#x", w->pe, status);
 }
 

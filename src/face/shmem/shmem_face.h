@@ -142,6 +142,7 @@ void osh_job_publish(const struct osh_card *card);
 void osh_job_meet(void); // wait until all cards are there, and take them
 void osh_job_finished(void);
 void osh_job_leave(void);
+void osh_job_bereft(void); // this process will end, and is not the cause
 // Is the job being ended because somebody is gone? Then this process ends, in words.
 void osh_job_check(void);
 void osh_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold, noreturn));
