@@ -61,35 +61,45 @@ MOVING(shmem_, mem, void, 1)
     void shmem_broadcast##BITS(void *dest, const void *source, size_t nelems, int PE_root, int PE_start,     \
                                int logPE_stride, int PE_size, long *pSync)                                   \
     {                                                                                                        \
-        struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);                         \
+        struct osh_group g;                                                                                  \
+        if (!osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))                                     \
+            return;                                                                                          \
         osh_broadcast(&g, dest, source, nelems *((BITS) / 8), PE_root, false);                               \
     }                                                                                                        \
     API(shmem_broadcast##BITS);                                                                              \
     void shmem_collect##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride,  \
                              int PE_size, long *pSync)                                                       \
     {                                                                                                        \
-        struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);                         \
+        struct osh_group g;                                                                                  \
+        if (!osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))                                     \
+            return;                                                                                          \
         osh_collect(&g, dest, source, nelems *((BITS) / 8));                                                 \
     }                                                                                                        \
     API(shmem_collect##BITS);                                                                                \
     void shmem_fcollect##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, \
                               int PE_size, long *pSync)                                                      \
     {                                                                                                        \
-        struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);                         \
+        struct osh_group g;                                                                                  \
+        if (!osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))                                     \
+            return;                                                                                          \
         osh_fcollect(&g, dest, source, nelems *((BITS) / 8));                                                \
     }                                                                                                        \
     API(shmem_fcollect##BITS);                                                                               \
     void shmem_alltoall##BITS(void *dest, const void *source, size_t nelems, int PE_start, int logPE_stride, \
                               int PE_size, long *pSync)                                                      \
     {                                                                                                        \
-        struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);                         \
+        struct osh_group g;                                                                                  \
+        if (!osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))                                     \
+            return;                                                                                          \
         osh_alltoall(&g, dest, source, nelems *((BITS) / 8));                                                \
     }                                                                                                        \
     API(shmem_alltoall##BITS);                                                                               \
     void shmem_alltoalls##BITS(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems,  \
                                int PE_start, int logPE_stride, int PE_size, long *pSync)                     \
     {                                                                                                        \
-        struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);                         \
+        struct osh_group g;                                                                                  \
+        if (!osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))                                     \
+            return;                                                                                          \
         osh_alltoalls(&g, dest, source, dst, sst, nelems, (BITS) / 8);                                       \
     }                                                                                                        \
     API(shmem_alltoalls##BITS);

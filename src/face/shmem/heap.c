@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "face/shmem/api.h"
 #include "face/shmem/shmem_face.h"
 
@@ -164,13 +163,12 @@ API(shmem_calloc);
 
 void *shmem_align(size_t alignment, size_t size)
 {
-    if (alignment == 0 || alignment > OSH_ALIGN_MAX) {
-        dock_error("PE %d: shmem_align to %zu: up to %zu is possible", osh.me, alignment,
-                   (size_t)OSH_ALIGN_MAX);
+    if (alignment == 0 || alignment & (alignment - 1) || alignment > OSH_ALIGN_MAX) {
+        dock_warn("PE %d: shmem_align to %zu: a power of two up to %zu is possible", osh.me, alignment,
+                  (size_t)OSH_ALIGN_MAX);
         return NULL;
     }
-    // What is no power of two is rounded up, as memalign does: old programs ask for less than a cache line.
-    void *p = locked_take(size, dock_power_of_two((uint32_t)alignment));
+    void *p = locked_take(size, alignment);
     if (p)
         shmem_barrier_all();
     return p;

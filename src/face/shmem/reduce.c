@@ -40,7 +40,9 @@
     void shmem_##N##_##OP##_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride,    \
                                    int PE_size, T *pWrk, long *pSync)                                        \
     {                                                                                                        \
-        struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);                         \
+        struct osh_group g;                                                                                  \
+        if (!osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))                                     \
+            return;                                                                                          \
         (void)pWrk;                                                                                          \
         osh_reduce(&g, dest, source, nreduce > 0 ? (size_t)nreduce : 0, &op_##OP##_##N);                     \
     }                                                                                                        \

@@ -249,6 +249,7 @@ static inline int osh_member(const struct osh_group *g, int i)
 {
     return g->start + i * g->stride;
 }
-struct osh_group osh_active_set(int start, int log_stride, int size, long *psync);
+// false: this PE is not in the set, and has nothing to do.
+bool osh_active_set(int start, int log_stride, int size, long *psync, struct osh_group *out);
 
 #endif

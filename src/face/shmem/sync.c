@@ -41,21 +41,23 @@ void osh_sync(const struct osh_group *g)
     }
 }
 
-struct osh_group osh_active_set(int start, int log_stride, int size, long *psync)
+bool osh_active_set(int start, int log_stride, int size, long *psync, struct osh_group *out)
 {
     int stride = log_stride >= 0 && log_stride < 31 ? 1 << log_stride : 0;
 
     if (osh.n == 0)
         osh_bad_pe(0, 0);
-    if (start < 0 || stride == 0 || size < 1 || start + (int64_t)(size - 1) * stride >= osh.n ||
-        osh.me < start || (osh.me - start) % stride || (osh.me - start) / stride >= size)
-        osh_fatal("the active set %d, 2^%d, %d is not one of %d PEs with this PE in it", start, log_stride,
-                  size, osh.n);
-    return (struct osh_group){.start = start,
+    if (start < 0 || stride == 0 || size < 1 || start + (int64_t)(size - 1) * stride >= osh.n)
+        osh_fatal("the active set %d, 2^%d, %d is not one of %d PEs", start, log_stride, size, osh.n);
+    // Old programs call on every PE and expect that those outside go on.
+    if (osh.me < start || (osh.me - start) % stride || (osh.me - start) / stride >= size)
+        return false;
+    *out = (struct osh_group){.start = start,
                               .stride = stride,
                               .size = size,
                               .me = (osh.me - start) / stride,
                               .word = (uint64_t *)(void *)psync};
+    return true;
 }
 
 struct dock_shmem_team *osh_team(shmem_team_t t)
@@ -93,17 +95,19 @@ API(shmem_team_sync);
 
 void(shmem_sync)(int PE_start, int logPE_stride, int PE_size, long *pSync)
 {
-    struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);
+    struct osh_group g;
 
-    osh_sync(&g);
+    if (osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))
+        osh_sync(&g);
 }
 API(shmem_sync);
 
 void shmem_barrier(int PE_start, int logPE_stride, int PE_size, long *pSync)
 {
-    struct osh_group g = osh_active_set(PE_start, logPE_stride, PE_size, pSync);
+    struct osh_group g;
 
     osh_quiet(osh.ctx);
-    osh_sync(&g);
+    if (osh_active_set(PE_start, logPE_stride, PE_size, pSync, &g))
+        osh_sync(&g);
 }
 API(shmem_barrier);
