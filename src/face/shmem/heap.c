@@ -92,7 +92,7 @@ static void *take(size_t size, size_t align)
     return osh.heap + off;
 }
 
-// The block that begins at p; NULL and a line in words if none does.
+// The block that begins at p; NULL if none does.
 static struct block *block_of(const void *p)
 {
     uint64_t off = (uint64_t)((const char *)p - osh.heap);
@@ -100,12 +100,16 @@ static struct block *block_of(const void *p)
 
     if (at < heap.blocks && heap.block[at].off == off)
         return &heap.block[at];
-    osh_fatal("%p is not the beginning of an object of the symmetric heap", p);
+    return NULL;
 }
 
 static void give(void *p)
 {
-    struct block *b = block_of(p), gone = *b;
+    struct block *b = block_of(p);
+
+    if (!b)
+        osh_fatal("%p is not the beginning of an object of the symmetric heap", p);
+    struct block gone = *b;
     size_t at = (size_t)(b - heap.block);
 
     memmove(b, b + 1, (heap.blocks - at - 1) * sizeof *b);
@@ -198,8 +202,11 @@ void *shmem_realloc(void *ptr, size_t size)
     }
     shmem_barrier_all();
     pthread_mutex_lock(&heap.lock);
-    uint64_t had = block_of(ptr)->size;
-    void *p = had >= size ? ptr : take(size, GRAIN);
+    const struct block *b = block_of(ptr);
+    uint64_t had = b ? b->size : 0;
+    void *p = !b ? NULL : had >= size ? ptr : take(size, GRAIN);
+    if (!b)
+        dock_error("PE %d: shmem_realloc of %p, which is no object of the symmetric heap", osh.me, ptr);
     if (p && p != ptr) {
         memcpy(p, ptr, had);
         give(ptr);
