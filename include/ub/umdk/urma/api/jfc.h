@@ -16,9 +16,9 @@ extern "C" {
 // ENOMEM (no JFC left), EOPNOTSUPP (jfc_inline). Ends with urma_delete_jfc. Guide 2.3.1.1.1.
 urma_jfc_t *urma_create_jfc(urma_context_t *ctx, urma_jfc_cfg_t *jfc_cfg);
 
-// Events after moderate_count records or moderate_period microseconds since the first, as mask says; mask 0
-// changes nothing. URMA_EINVAL for NULL, another bit, or a count or period that the device does not offer.
-// Guide 2.3.1.1.2.
+// Events after moderate_count records or moderate_period microseconds since the first, whichever comes first;
+// mask says which of the two is set, and 0 changes nothing. URMA_EINVAL for NULL, a JFC that is not active,
+// or another bit. Guide 2.3.1.1.2.
 urma_status_t urma_modify_jfc(urma_jfc_t *jfc, urma_jfc_attr_t *attr);
 
 // Waits until each event that was given for it (urma_wait_jfc, urma_get_async_event) has been acknowledged;
