@@ -95,7 +95,8 @@ static short state_of(struct rs *rs, short wanted)
         got |= wanted & (POLLIN | POLLRDNORM);
     if (rs_can_send(rs))
         got |= wanted & (POLLOUT | POLLWRNORM);
-    if (rs->state == RS_DOWN)
+    // Not before what came is read: programs take POLLHUP for the end.
+    if (rs->state == RS_DOWN && rs->arrived == rs->taken)
         got |= rs->error ? POLLERR : POLLHUP;
     return got;
 }
