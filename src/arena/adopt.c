@@ -174,14 +174,21 @@ static void resume_all(void)
         }
 }
 
-// A run of pages that the arena has at `off` now: it is a piece of this hold.
+// A run of pages that the arena has at `off` now: it is a piece of this hold, or one for each window.
 static int put(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
 {
     uint64_t from = lo > h->addr ? lo : h->addr, to = hi < h->addr + h->len ? hi : h->addr + h->len;
-    int err = dock_hold_add(h, from, to - from, off + (from - lo));
+    uint64_t window = dock_mirror_size(h->of);
+    int err = 0;
 
-    if (!err)
-        dock_mirror_ref(h->of, off + (from - lo), to - from);
+    for (off += from - lo; from < to && !err;) {
+        uint64_t left = window - (off & (window - 1)), len = to - from < left ? to - from : left;
+        err = dock_hold_add(h, from, len, off);
+        if (!err)
+            dock_mirror_ref(h->of, off, len);
+        from += len;
+        off += len;
+    }
     return err;
 }
 

@@ -7,9 +7,13 @@
 #include "arena/adopt_own.h"
 #include "base/log.h"
 
-static bool joins(const struct dock_piece *low, const struct dock_piece *high)
+// A piece lies in one window: what counts its pages, and who maps it, goes by windows.
+static bool joins(const struct dock_hold *h, const struct dock_piece *low, const struct dock_piece *high)
 {
-    return low->addr + low->len == high->addr && low->off + low->len == high->off;
+    unsigned shift = h->of ? h->of->arena->view.shift : 63;
+
+    return low->addr + low->len == high->addr && low->off + low->len == high->off &&
+           low->off >> shift == high->off >> shift;
 }
 
 static int make_room(struct dock_hold *h)
@@ -30,7 +34,7 @@ static int make_room(struct dock_hold *h)
 // `at` and its successor become one if they lie together.
 static void merge(struct dock_hold *h, unsigned at)
 {
-    if (at + 1 >= h->pieces || !joins(&h->piece[at], &h->piece[at + 1]))
+    if (at + 1 >= h->pieces || !joins(h, &h->piece[at], &h->piece[at + 1]))
         return;
     h->piece[at].len += h->piece[at + 1].len;
     h->pieces--;
