@@ -49,13 +49,14 @@ const char *look_state_name(unsigned state)
 
 const char *look_kind_name(unsigned kind)
 {
-    static const char *const names[DOCK_QUEUE_GROUP + 1] = {
+    static const char *const names[DOCK_QUEUE_SENDS + 1] = {
         [DOCK_QUEUE_PAIR] = "pair",
         [DOCK_QUEUE_SHARED_RQ] = "srq",
         [DOCK_QUEUE_GROUP] = "group",
+        [DOCK_QUEUE_SENDS] = "sends",
     };
 
-    return name_of(names, DOCK_QUEUE_GROUP + 1, kind);
+    return name_of(names, DOCK_QUEUE_SENDS + 1, kind);
 }
 
 static struct look_queue queue_of(const struct dock_qrec *rec)

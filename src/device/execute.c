@@ -270,6 +270,7 @@ void dock_sq_abandon(struct dock_sq *sq)
     if (sq->mid && dock_xfer_begun(&sq->x) && c && c->peer && c->fabric->abandon)
         c->fabric->abandon(c, &sq->x);
     sq->x.claimed = false;
+    sq->x.done = 0; // once
 }
 
 // In an error state what is left is flushed, in order; a request that was under way is one of them.

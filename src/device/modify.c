@@ -79,6 +79,7 @@ static void connect_to_peer(struct dock_qp *qp)
 
 static void forget_requests(struct dock_qp *qp)
 {
+    dock_sq_abandon(&qp->sq); // while its way still stands
     dock_quiesce(qp->dev, &qp->sq);
     qp->conn.fabric->disconnect(&qp->conn);
     dock_ways_forget(qp);

@@ -151,7 +151,7 @@ static void publish_record(struct dock_qp *qp)
     dock_set32(&r->qkey, 0);
     dock_set32(&r->rnr_timer, 0);
     dock_set32(&r->rd_atomic, 0);
-    dock_set32(&r->peer_id, 0);
+    dock_set32(&r->peer_id, dock_service_names(qp->attr.service) ? DOCK_PEER_ANY : 0);
     dock_set32(&r->peer_who, 0);
     dock_set32(&r->attention, 0);
     dock_set32(&r->first_cause, 0);
@@ -333,6 +333,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     dock_publish32(&qp->rec->state, DOCK_GONE); // pairs with answers() of the peers
     dock_port_moment(dev->port, DOCK_AT_STATE, qp->number, DOCK_GONE);
     dock_sq_land(&qp->sq);
+    dock_sq_abandon(&qp->sq);
     dock_quiesce(dev, &qp->sq);
     delist(dev, qp);
     dock_attend_limit(qp);

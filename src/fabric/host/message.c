@@ -90,6 +90,14 @@ static enum dock_go done(struct dock_xfer *x, uint32_t status)
     return DOCK_GO_DONE;
 }
 
+// All is placed. That the target's CQ has no room for it is no news for who sent without an answer.
+static enum dock_go finish(struct dock_conn *c, struct dock_xfer *x, uint32_t bytes)
+{
+    uint32_t status = complete(c, x, DOCK_OK, bytes);
+
+    return status && dock_service_lossy(c->service) ? drop(c, x) : done(x, status);
+}
+
 // As on a wire: a message that was broken off leaves its receive to the next one of its connection, unless
 // the target has taken it back meanwhile.
 static bool take_held(struct dock_conn *c, struct dock_xfer *x)
@@ -279,7 +287,7 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);
     if (x->done < x->len)
         return DOCK_GO_MORE;
-    return done(x, complete(c, x, DOCK_OK, x->len + header));
+    return finish(c, x, x->len + header);
 }
 
 uint32_t dock_host_local(struct dock_conn *c, const struct dock_xfer *x)
@@ -350,7 +358,7 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
             return done(x, DOCK_ST_REM_OP);
     }
     if (x->op == DOCK_OP_WRITE_IMM)
-        return done(x, complete(c, x, DOCK_OK, x->len));
+        return finish(c, x, x->len);
     if (window) // odd: refused until it is bound anew
         atomic_fetch_or_explicit(&window->generation, 1, memory_order_acq_rel);
     return deliver(c, x);

@@ -212,7 +212,7 @@ static void a_queue_that_is_to_stop_flushes_the_rest_and_its_targets_do_not_noti
 }
 
 // The receive that the first half had taken is told as flushed; the target goes on.
-static void a_message_that_its_sender_gives_up_frees_its_receive(void **state)
+static void give_up_in_mid_message(bool destroy)
 {
     struct end_opts o = {.service = DOCK_RM, .mem = 1 << 20, .on_error = DOCK_ON_ERROR_STOP};
     struct dock_config cfg = {.no_engine_thread = true};
@@ -220,15 +220,19 @@ static void a_message_that_its_sender_gives_up_frees_its_receive(void **state)
     struct dock_dev *quiet;
     struct end from, to, second;
 
-    (void)state;
     assert_int_equal(dock_dev_open(&cfg, &quiet), 0);
     open_ready(&from, quiet, &o);
     open_ready(&to, quiet, &o);
     assert_int_equal(end_recv(&to, 1, to.mem, 1 << 20), 0);
     post_to(&from, DOCK_OP_SEND, &to, 1, 1 << 20); // one budget of it is executed
     assert_true(from.qp->sq.mid);
-    assert_int_equal(dock_qp_modify(from.qp, &error), 0);
-    expect(from.scq, 1, DOCK_ST_FLUSH);
+    if (destroy) {
+        assert_int_equal(dock_qp_destroy(from.qp), 0);
+        from.qp = NULL;
+    } else {
+        assert_int_equal(dock_qp_modify(from.qp, &error), 0);
+        expect(from.scq, 1, DOCK_ST_FLUSH);
+    }
     expect(to.rcq, 1, DOCK_ST_FLUSH);
     assert_int_equal(dock_qp_state(to.qp), DOCK_RTS);
     open_ready(&second, quiet, &o);
@@ -237,6 +241,13 @@ static void a_message_that_its_sender_gives_up_frees_its_receive(void **state)
     end_close(&second);
     end_close(&to);
     assert_int_equal(dock_dev_close(quiet), 0);
+}
+
+static void a_message_that_its_sender_gives_up_frees_its_receive(void **state)
+{
+    (void)state;
+    give_up_in_mid_message(false);
+    give_up_in_mid_message(true);
 }
 
 static void requests_reach_the_next_queue_of_a_number(void **state)
