@@ -304,7 +304,7 @@ struct dock_wc;
 int dock_qp_flush(struct dock_qp *qp, unsigned n, struct dock_wc *out);
 
 // Reach the device that has queue `id` now, so that a first request to it need not wait: control path, up to
-// `ms`. -EHOSTUNREACH: nobody on this host has it.
+// `ms`. -EHOSTUNREACH: nobody on this host has it. -EAGAIN: it has not answered in time.
 int dock_reach(struct dock_dev *dev, const uint8_t eid[16], uint32_t id, unsigned ms);
 
 // UD: is `eid` an address of this host's devices? The face's address handles need it.

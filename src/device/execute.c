@@ -131,7 +131,7 @@ static enum dock_step unreached(struct dock_sq *sq, bool coming)
     uint64_t now = dock_now_ns();
 
     sq->mid = true;
-    if (!sq->deadline_ns)
+    if (coming && !sq->deadline_ns)
         sq->deadline_ns = now + PATIENCE_NS;
     if (coming && now < sq->deadline_ns)
         return wait(sq, DOCK_STALL_NOBODY);

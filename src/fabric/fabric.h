@@ -9,7 +9,8 @@
 //  - a READ may be overtaken by what follows; its local effect may come any time before it is finished;
 //  - the source of a WRITE or SEND is read in the order of starting;
 //  - a request is finished exactly once, after its effects are placed.
-//  - after a request failed, those started behind it that are not placed yet never are: they are flushed;
+//  - after a request failed, those started behind it on the same way and not placed yet never are: they are
+//    flushed;
 //  - a request that was PENDING is retried by the fabric: what it finishes with is final;
 //  - outside of start() it touches the device's memory only between dock_up_enter and dock_up_leave.
 // Fence, limits of reads in flight, retries, states and completions are the device's.

@@ -197,7 +197,7 @@ static void break_lane(struct late_request *r)
     l->broken_at = r->nth;
     for (struct late_request *e = r->next; e && keeps(LATE_STOP); e = next) {
         next = e->next;
-        if (e->sq != r->sq || e->done[LATE_EFFECT])
+        if (e->conn != r->conn || e->done[LATE_EFFECT])
             continue;
         give_fate(e, DOCK_ST_FLUSH);
         if (is_over(e))
