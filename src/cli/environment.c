@@ -6,6 +6,7 @@ static const struct dock_variable variables[] = {
     {"DRYDOCK_LOG", "error, warn, info or debug"},
     {"DRYDOCK_NAME", "the device's name"},
     {"DRYDOCK_PROFILE", "whose adapter's choices: strict, mlx5, rxe or udma"},
+    {"DRYDOCK_ADOPT", "registered memory moves into the arena: inner, on or off"},
     {"DRYDOCK_SEED", "seed of every random decision"},
     {"DRYDOCK_STOPPED_MS", "patience with a stopped process that holds a lock, in milliseconds"},
     {"DRYDOCK_START_INDEX", "first index of every ring (a test hook)"},
@@ -20,6 +21,9 @@ static const struct dock_variable variables[] = {
     {"DRYDOCK_MAX_QP_WR", "limit: requests of a send or receive queue"},
     {"DRYDOCK_MAX_SRQ_WR", "limit: requests of a shared receive queue"},
     {"DRYDOCK_CM_TIMEOUT_MS", "patience of rdma_cm with a silent peer, in milliseconds"},
+    {"DRYDOCK_JOB_RANK", "this PE of an OpenSHMEM job, set by oshrun"},
+    {"DRYDOCK_JOB_SIZE", "PEs of the job, set by oshrun"},
+    {"DRYDOCK_JOB_FILE", "what the PEs of the job share, set by oshrun"},
     {"DRYDOCK_SHIM", "root of the private sysfs tree, set by drydock run"},
 };
 

@@ -151,7 +151,9 @@ static void device_memory_is_copied_to_and_registered(void **state)
     CHECK_INT(ibv_memcpy_to_dm(dm, 4096, got, 64), 0);
     transfer(&l, IBV_WR_RDMA_READ, 0, mr->rkey, IBV_WC_SUCCESS);
     CHECK(!memcmp(l.buf, got, 64));
-    CHECK_INT(ibv_memcpy_to_dm(dm, 8192 - 63, got, 64), EINVAL);
+    CHECK_INT(ibv_memcpy_to_dm(dm, 8192 - 60, got, 64), EINVAL);
+    CHECK_INT(ibv_memcpy_to_dm(dm, 4097, got, 64), EINVAL); // words of four bytes
+    CHECK_INT(ibv_memcpy_from_dm(got, dm, 4096, 62), EINVAL);
     CHECK_INT(ibv_free_dm(dm), EBUSY);
     CHECK_INT(ibv_dereg_mr(mr), 0);
     CHECK_INT(ibv_free_dm(dm), 0);

@@ -143,26 +143,35 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 
 static dock_a64 dm_in_use; // bytes, of all contexts
 
+// As on adapters that have such memory: whole words of four bytes, inside the allocation.
+static int check_copy(const struct vb_dm *v, uint64_t offset, size_t length, const char *call)
+{
+    if ((offset | length) & 3 || offset > v->length || length > v->length - offset)
+        return dock_refuse(EINVAL, "%s: %zu bytes at %llu of %zu: not in words of four, or outside", call,
+                           length, (unsigned long long)offset, v->length);
+    return 0;
+}
+
 static int copy_to(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
 {
     struct vb_dm *v = (struct vb_dm *)dm;
 
-    if (offset > v->length || length > v->length - offset)
-        return dock_refuse(EINVAL, "ibv_memcpy_to_dm: %zu bytes at %llu of %zu", length,
-                           (unsigned long long)offset, v->length);
-    memcpy(v->at + offset, from, length);
-    return 0;
+    int err = check_copy(v, offset, length, "ibv_memcpy_to_dm");
+
+    if (!err)
+        memcpy(v->at + offset, from, length);
+    return err;
 }
 
 static int copy_from(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
 {
     struct vb_dm *v = (struct vb_dm *)dm;
 
-    if (offset > v->length || length > v->length - offset)
-        return dock_refuse(EINVAL, "ibv_memcpy_from_dm: %zu bytes at %llu of %zu", length,
-                           (unsigned long long)offset, v->length);
-    memcpy(to, v->at + offset, length);
-    return 0;
+    int err = check_copy(v, offset, length, "ibv_memcpy_from_dm");
+
+    if (!err)
+        memcpy(to, v->at + offset, length);
+    return err;
 }
 
 static bool dm_take(uint64_t bytes)

@@ -291,7 +291,8 @@ static int modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
     translate(attr, mask, &m);
     memcpy(m.eid, after.ah_attr.grh.dgid.raw, sizeof m.eid); // a new address vector alone keeps the number
     m.dest_qp = after.dest_qp_num;
-    err = vb_access(after.qp_access_flags & ~(unsigned)IBV_ACCESS_LOCAL_WRITE, "ibv_modify_qp", &m.access);
+    err = vb_access(after.qp_access_flags & ~(unsigned)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND),
+                    "ibv_modify_qp", &m.access); // what a queue has no say in is no error
     if (err)
         return -err;
     err = dock_qp_modify(qp->dev, &m);

@@ -157,7 +157,7 @@ static int check_ranges(const struct ibv_qp_attr *a, int mask, const struct dock
 
 #define REMOTE_RIGHTS                                                                                        \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |  \
-     IBV_ACCESS_MW_BIND | IBV_ACCESS_OPTIONAL_RANGE)
+     IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE)
 
 static int check_values(const struct ibv_qp_attr *a, int mask, const struct dock_limits *l)
 {
