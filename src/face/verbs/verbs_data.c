@@ -105,6 +105,8 @@ int vb_take_ud(struct vb_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_
     w->header = vb_ah(ah)->header;
     w->remote = remote_qpn;
     w->rkey = remote_qkey;
+    w->bundle = false; // verbs knows no groups of queues
+    w->hint = 0;
     // IBTA vol 1, C10-10: a handle of another domain is found when the request is executed. No datagram queue
     // has the opcode, so that is what it fails as.
     if (vb_pd(ah->pd)->number != vb_pd(qp->ex.qp_base.pd)->number)
