@@ -249,7 +249,7 @@ static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
         return on;
     }
     if (__builtin_expect(!known(x->op) || !allowed(x, (enum dock_service)x->service), 0))
-        return fail(sq, known(x->op) ? DOCK_ST_LOC_QP_OP : DOCK_ST_UNSUPPORTED);
+        return fail(sq, known(x->op) && x->service != DOCK_UM ? DOCK_ST_LOC_QP_OP : DOCK_ST_UNSUPPORTED);
     if (__builtin_expect((x->service == DOCK_UD || x->service == DOCK_UM) && x->len > DOCK_MTU, 0))
         return fail(sq, DOCK_ST_LOC_LEN);
     if (__builtin_expect(is_read(x) && sq->qp->rd_atomic == 0, 0)) // it would wait for its turn for ever
@@ -288,6 +288,14 @@ static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
         sq->blocks = (uint8_t)blocks;
     }
     return fail(sq, DOCK_ST_FLUSH);
+}
+
+void dock_sq_flush_posted(struct dock_sq *sq)
+{
+    uint32_t pi = dock_acquire32(sq->post.doorbell); // pairs with the doorbell's publish
+
+    while (sq->mid || sq->exec != pi)
+        flush(sq, pi);
 }
 
 // A draining queue starts nothing, and is drained when what it had started is done.

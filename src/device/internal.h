@@ -249,6 +249,9 @@ enum dock_step { DOCK_STEP_ON, DOCK_STEP_IDLE, DOCK_STEP_BUDGET, DOCK_STEP_WAIT 
 enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay);
 // What is under way in pieces is not continued: its target is told, as far as the service does.
 void dock_sq_abandon(struct dock_sq *sq);
+// What is posted or half sent completes as flushed, whatever the state. The token is held, nothing is in
+// flight.
+void dock_sq_flush_posted(struct dock_sq *sq);
 
 // ---- fast.c: small WRITEs in a straight line, as many as come in a row
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay);

@@ -372,7 +372,8 @@ static void unreliable_messages(void **state)
         assert_int_equal(dock_qp_state(from.qp), DOCK_RTS);
     }
     post_to(&from, DOCK_OP_WRITE, &to, 5, 8);
-    expect(from.scq, 5, DOCK_ST_LOC_QP_OP);
+    expect(from.scq, 5, DOCK_ST_UNSUPPORTED);
+    assert_int_equal(dock_qp_state(from.qp), DOCK_RTS);
     end_close(&from);
     end_close(&to);
 }
