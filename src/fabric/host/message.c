@@ -256,6 +256,23 @@ void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x)
     dock_direct_leave(c);
 }
 
+// What a SEND with invalidate names, if it can be taken away.
+static struct dock_segrec *named(struct dock_conn *c, const struct dock_xfer *x)
+{
+    return x->tokens ? dock_host_segment(c, x->notify_tid, x->notify_token)
+                     : dock_host_window(c, (uint32_t)x->imm);
+}
+
+// The message is placed whole: a failed one takes nothing away. Before its completion, whose reader may rely
+// on it.
+static void invalidate(struct dock_conn *c, const struct dock_xfer *x)
+{
+    struct dock_segrec *window = named(c, x);
+
+    if (window) // odd: refused until it is bound anew
+        atomic_fetch_or_explicit(&window->generation, 1, memory_order_acq_rel);
+}
+
 static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
 {
     uint32_t header = c->service == DOCK_UD ? GRH_BYTES : 0, left = x->len - x->done, status = DOCK_OK;
@@ -287,6 +304,8 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     dock_probe(DOCK_AT_PLACE, c->source_qp, x->done);
     if (x->done < x->len)
         return DOCK_GO_MORE;
+    if (x->op == DOCK_OP_SEND_INV)
+        invalidate(c, x);
     return finish(c, x, x->len + header);
 }
 
@@ -333,14 +352,8 @@ void dock_host_refuse_imm(struct dock_conn *c, struct dock_xfer *x)
 
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
 {
-    struct dock_segrec *window = NULL;
-
-    if (x->op == DOCK_OP_SEND_INV && x->done == 0) {
-        window = x->tokens ? dock_host_segment(c, x->notify_tid, x->notify_token)
-                           : dock_host_window(c, (uint32_t)x->imm);
-        if (!window)
-            return x->tokens ? done(x, DOCK_ST_REM_ACCESS) : cannot_invalidate(c, x);
-    }
+    if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !named(c, x))
+        return x->tokens ? done(x, DOCK_ST_REM_ACCESS) : cannot_invalidate(c, x);
     if (dock_service_names(c->service) && !may_send(c, x))
         return dock_service_lossy(c->service) ? drop(c, x) : done(x, DOCK_ST_REM_ACCESS);
     if (!x->claimed) {
@@ -359,7 +372,5 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
     }
     if (x->op == DOCK_OP_WRITE_IMM)
         return finish(c, x, x->len);
-    if (window) // odd: refused until it is bound anew
-        atomic_fetch_or_explicit(&window->generation, 1, memory_order_acq_rel);
     return deliver(c, x);
 }
