@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Waiting for completions and for asynchronous events. Both descriptors are the device's: programs put them
 // into epoll, or make them non-blocking.
+#include <fcntl.h>
 #include <poll.h>
 
 #include "base/clock.h"
@@ -63,6 +64,8 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
             ur_perf_end(UB_WAIT_JFC, began);
             return (int)n;
         }
+        if (time_out && fcntl(jfce->fd, F_GETFL) & O_NONBLOCK)
+            time_out = 0; // the program waits elsewhere, by poll or epoll
         int ready = ur_wait_readable(jfce->fd, time_out, end); // what comes may be taken by another thread
         if (ready <= 0)
             return ready;
@@ -76,10 +79,11 @@ void urma_ack_jfc(urma_jfc_t *jfc[], uint32_t nevents[], uint32_t jfc_cnt)
     if (!jfc || !nevents)
         return;
     for (uint32_t i = 0; i < jfc_cnt; i++) {
-        if (!jfc[i] || !nevents[i])
+        if (!jfc[i] || !nevents[i] || !ur_jfc(jfc[i])->dev)
             continue;
+        // Two may acknowledge at once; and the device's count comes last, because a deletion waits for it.
+        __atomic_fetch_add(&jfc[i]->comp_events_acked, nevents[i], __ATOMIC_RELAXED);
         dock_cq_ack(ur_jfc(jfc[i])->dev, nevents[i]);
-        jfc[i]->comp_events_acked += nevents[i];
     }
     ur_perf_end(UB_ACK_JFC, began);
 }

@@ -64,8 +64,10 @@ static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
     *v = (struct ur_live_values){
         .number = jfc->jfc_id.id, .pi_type = o->urma_jfc_pi_type, .active = j->dev != NULL};
     o->is_actived = v->active;
-    if (!j->dev)
+    if (!j->dev) {
+        *o = (urma_jfc_opt_t){.urma_jfc_pi_type = v->pi_type}; // no address of a ring that is gone
         return;
+    }
     dock_cq_ring(j->dev, &v->ring);
     o->urma_jfc_cqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfc_db_addr = (uintptr_t)v->ring.doorbell;
@@ -99,12 +101,13 @@ urma_status_t urma_active_jfc(urma_jfc_t *jfc)
 
 urma_status_t urma_deactive_jfc(urma_jfc_t *jfc)
 {
+    struct ur_live_values v;
     int err;
 
     if (!jfc || !ur_jfc(jfc)->dev)
         return dock_refuse(URMA_EINVAL, "urma_deactive_jfc: no JFC given, or one that is not active");
     err = ur_jfc_close(ur_jfc(jfc), "urma_deactive_jfc");
-    jfc->urma_jfc_opt.is_actived = err != 0;
+    look_at_jfc(jfc, &v);
     return ur_status(err);
 }
 
@@ -145,8 +148,10 @@ void ur_look_at_sends(const struct ur_sends *s, uint32_t number, urma_jfs_opt_t 
 {
     *v = (struct ur_live_values){.number = number, .pi_type = o->urma_jfs_pi_type, .active = s->dev != NULL};
     o->is_actived = v->active;
-    if (!s->dev)
+    if (!s->dev) {
+        *o = (urma_jfs_opt_t){.urma_jfs_pi_type = v->pi_type};
         return;
+    }
     dock_qp_ring(s->dev, &v->ring);
     o->urma_jfs_sqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfs_db_addr = (uintptr_t)v->ring.doorbell;
@@ -204,12 +209,13 @@ urma_status_t urma_active_jfs(urma_jfs_t *jfs)
 
 urma_status_t urma_deactive_jfs(urma_jfs_t *jfs)
 {
+    struct ur_live_values v;
     int err;
 
     if (!jfs || !ur_jfs(jfs)->s.dev)
         return dock_refuse(URMA_EINVAL, "urma_deactive_jfs: no JFS given, or one that is not active");
     err = ur_jfs_close(ur_jfs(jfs), "urma_deactive_jfs");
-    jfs->urma_jfs_opt.is_actived = err != 0;
+    ur_look_at_sends(&ur_jfs(jfs)->s, jfs->jfs_id.id, &jfs->urma_jfs_opt, &v);
     return ur_status(err);
 }
 
@@ -250,8 +256,10 @@ static void look_at_jfr(urma_jfr_t *jfr, struct ur_live_values *v)
     *v = (struct ur_live_values){
         .number = jfr->jfr_id.id, .pi_type = o->urma_jfr_pi_type, .active = j->rq != NULL};
     o->is_actived = v->active;
-    if (!j->rq)
+    if (!j->rq) {
+        *o = (urma_jfr_opt_t){.urma_jfr_pi_type = v->pi_type}; // no address of a ring that is gone
         return;
+    }
     dock_srq_ring(j->rq, &v->ring);
     o->urma_jfr_rqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfr_db_addr = (uintptr_t)v->ring.doorbell;
@@ -307,12 +315,13 @@ urma_status_t urma_active_jfr(urma_jfr_t *jfr)
 
 urma_status_t urma_deactive_jfr(urma_jfr_t *jfr)
 {
+    struct ur_live_values v;
     int err;
 
     if (!jfr || !ur_jfr(jfr)->rq)
         return dock_refuse(URMA_EINVAL, "urma_deactive_jfr: no JFR given, or one that is not active");
     err = ur_jfr_close(ur_jfr(jfr), "urma_deactive_jfr");
-    jfr->urma_jfr_opt.is_actived = err != 0;
+    look_at_jfr(jfr, &v);
     return ur_status(err);
 }
 

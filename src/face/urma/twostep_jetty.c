@@ -98,12 +98,13 @@ urma_status_t urma_active_jetty(urma_jetty_t *jetty)
 
 urma_status_t urma_deactive_jetty(urma_jetty_t *jetty)
 {
+    struct ur_live_values v;
     int err;
 
     if (!jetty || !ur_jetty(jetty)->s.dev)
         return dock_refuse(URMA_EINVAL, "urma_deactive_jetty: no jetty given, or one that is not active");
     err = ur_jetty_close(ur_jetty(jetty), "urma_deactive_jetty");
-    jetty->urma_jetty_opt.is_actived = err != 0;
+    look(jetty, &v);
     return ur_status(err);
 }
 

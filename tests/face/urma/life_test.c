@@ -153,7 +153,10 @@ static void a_jetty_in_steps_shows_its_ring(void **state)
         CHECK_INT(urma_post_jetty_send_wr(jetty, &w.wr, &bad), 0);
     CHECK_INT(urma_post_jetty_send_wr(jetty, &w.wr, &bad), URMA_ENOMEM);
     CHECK_INT(urma_free_jetty(jetty), URMA_EINVAL);
+    CHECK(jetty->urma_jetty_opt.jfs_opt.urma_jfs_db_addr == doorbell);
     CHECK_INT(urma_deactive_jetty(jetty), 0);
+    CHECK(!jetty->urma_jetty_opt.jfs_opt.urma_jfs_db_addr && !jetty->urma_jetty_opt.is_actived);
+    CHECK_INT(jetty->urma_jetty_opt.jfs_opt.urma_jfs_pi_type, 1); // what was set stays
     CHECK_INT(urma_free_jetty(jetty), 0);
     upair_close(&l, &r);
 }
@@ -297,6 +300,11 @@ static void p5_wait_gives_a_count_and_an_event_is_never_missed(void **state)
         urma_ack_jfc(fired, &one, 1);
     }
     CHECK_INT(urma_wait_jfc(l.jfce, 4, 0, fired), 0); // one shot
+    CHECK_INT(fcntl(l.jfce->fd, F_SETFL, O_NONBLOCK), 0);
+    CHECK_INT(urma_wait_jfc(l.jfce, 4, -1, fired), 0); // the descriptor says not to wait
+    CHECK_INT(urma_alloc_jfc(l.ctx, &l.jfc->jfc_cfg, &fired[0]), 0);
+    urma_ack_jfc(fired, &one, 1); // not active: nothing is owed
+    CHECK_INT(urma_free_jfc(fired[0]), 0);
     upair_close(&l, &r);
 }
 
