@@ -42,6 +42,7 @@ static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_
     }
     g->g.urma_ctx = ctx;
     g->g.cfg = *cfg;
+    g->users = 1;
     ur_fill_id(&g->g.jetty_grp_id, ctx, dock_bundle_number(g->dev));
     pthread_mutex_init(&g->g.list_mutex, NULL);
     pthread_mutex_init(&g->g.event_mutex, NULL);
@@ -54,10 +55,22 @@ static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_
     return 0;
 }
 
+static int share(struct ur_group *g, const urma_jetty_grp_cfg_t *cfg)
+{
+    const urma_jetty_grp_cfg_t *c = &g->g.cfg;
+
+    if (c->policy != cfg->policy || c->flag.bs.token_policy != cfg->flag.bs.token_policy ||
+        c->token_value.token != cfg->token_value.token)
+        return dock_refuse(-EINVAL, "urma_create_jetty_grp: group %s is there, with another policy or token",
+                           c->name);
+    g->users++;
+    return 0;
+}
+
 urma_jetty_grp_t *urma_create_jetty_grp(urma_context_t *ctx, urma_jetty_grp_cfg_t *cfg)
 {
     struct ur_group *g;
-    int err = 0;
+    int err;
 
     if (!ctx || !cfg || strnlen(cfg->name, sizeof cfg->name) == sizeof cfg->name)
         return ur_none(dock_refuse(
@@ -70,28 +83,48 @@ urma_jetty_grp_t *urma_create_jetty_grp(urma_context_t *ctx, urma_jetty_grp_cfg_
             dock_refuse(-EINVAL, "urma_create_jetty_grp: id %u: the device gives the ids", cfg->id));
     pthread_mutex_lock(&lock);
     g = find(ctx, cfg->name);
-    if (!g)
-        err = make(ctx, cfg, &g);
+    err = g ? share(g, cfg) : make(ctx, cfg, &g);
     pthread_mutex_unlock(&lock);
     return err ? ur_none(err) : &g->g;
 }
 
-urma_status_t urma_delete_jetty_grp(urma_jetty_grp_t *jetty_grp)
+// The lock is held from the last look at the users on: nobody is handed a group that goes.
+static int end_one_use(struct ur_group *g, bool *last)
 {
-    struct ur_group *g = (struct ur_group *)jetty_grp;
+    int err;
 
-    if (!jetty_grp)
-        return dock_refuse(URMA_EINVAL, "urma_delete_jetty_grp: no group given");
-    if (dock_bundle_destroy(g->dev))
-        return URMA_ENOPERM;
-    pthread_mutex_lock(&lock);
+    *last = g->users == 1;
+    if (!*last) {
+        g->users--;
+        return 0;
+    }
+    err = dock_bundle_destroy(g->dev);
+    if (err)
+        return err;
     for (struct ur_group **at = &groups; *at; at = &(*at)->next)
         if (*at == g) {
             *at = g->next;
             break;
         }
     count--;
+    return 0;
+}
+
+urma_status_t urma_delete_jetty_grp(urma_jetty_grp_t *jetty_grp)
+{
+    struct ur_group *g = (struct ur_group *)jetty_grp;
+    bool last;
+    int err;
+
+    if (!jetty_grp)
+        return dock_refuse(URMA_EINVAL, "urma_delete_jetty_grp: no group given");
+    pthread_mutex_lock(&lock);
+    err = end_one_use(g, &last);
     pthread_mutex_unlock(&lock);
+    if (err)
+        return URMA_ENOPERM;
+    if (!last)
+        return URMA_SUCCESS;
     ur_drop(&jetty_grp->urma_ctx->ref);
     pthread_cond_destroy(&jetty_grp->event_cond);
     pthread_mutex_destroy(&jetty_grp->event_mutex);

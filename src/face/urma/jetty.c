@@ -70,14 +70,18 @@ int ur_jetty_open(struct ur_jetty *j)
 
 int ur_jetty_close(struct ur_jetty *j, const char *call)
 {
+    urma_jetty_grp_t *group = j->jetty.jetty_cfg.jetty_grp;
     int err;
 
     if (j->s.bound)
         return dock_refuse(-EPERM, "%s: jetty %u is still bound to %u", call, j->jetty.jetty_id.id,
                            j->s.bound->t.id.id);
+    // While the device counts the member, its place in the public list is kept, and the group lives.
+    if (group)
+        ur_group_leave(group, &j->jetty);
     err = ur_sends_close(&j->s, j->jetty.jetty_cfg.flag.bs.non_blocking, call);
-    if (!err && j->jetty.jetty_cfg.jetty_grp)
-        ur_group_leave(j->jetty.jetty_cfg.jetty_grp, &j->jetty);
+    if (err && group)
+        ur_group_join(group, &j->jetty);
     return err;
 }
 
@@ -104,10 +108,12 @@ urma_status_t urma_modify_jetty(urma_jetty_t *jetty, urma_jetty_attr_t *attr)
 {
     if (!jetty || !attr || !ur_jetty(jetty)->s.dev)
         return dock_refuse(URMA_EINVAL, "urma_modify_jetty: no active jetty, or no attributes given");
-    if (attr->mask != JETTY_STATE)
+    if (attr->mask & ~(uint32_t)JETTY_STATE)
         return dock_refuse(
             URMA_EINVAL, "urma_modify_jetty: mask %#x: the state can be changed, the threshold is its JFR's",
             attr->mask);
+    if (!attr->mask)
+        return URMA_SUCCESS;
     return ur_sends_modify(&ur_jetty(jetty)->s, attr->state, "urma_modify_jetty");
 }
 

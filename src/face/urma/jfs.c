@@ -75,9 +75,11 @@ urma_status_t urma_modify_jfs(urma_jfs_t *jfs, urma_jfs_attr_t *attr)
 {
     if (!jfs || !attr || !ur_jfs(jfs)->s.dev)
         return dock_refuse(URMA_EINVAL, "urma_modify_jfs: no active JFS, or no attributes given");
-    if (attr->mask != JFS_STATE)
+    if (attr->mask & ~(uint32_t)JFS_STATE)
         return dock_refuse(URMA_EINVAL, "urma_modify_jfs: mask %#x: only the state can be changed",
                            attr->mask);
+    if (!attr->mask)
+        return URMA_SUCCESS;
     return ur_sends_modify(&ur_jfs(jfs)->s, attr->state, "urma_modify_jfs");
 }
 

@@ -200,9 +200,9 @@ int ur_connect(struct ur_sends *s)
     return dock_qp_modify(s->dev, &m);
 }
 
-void ur_disconnect(struct ur_sends *s)
+int ur_disconnect(struct ur_sends *s)
 {
     struct dock_qp_mod m = {.mask = DOCK_MOD_DEST};
 
-    dock_qp_modify(s->dev, &m);
+    return dock_qp_modify(s->dev, &m);
 }

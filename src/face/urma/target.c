@@ -157,27 +157,57 @@ static urma_status_t check_bind(const urma_jetty_t *jetty, const urma_target_jet
     return URMA_SUCCESS;
 }
 
+// Posting threads read s->bound under the queue's lock, so it changes under it. The peer it had before; NULL:
+// none, and `t` is its peer now unless *taken, which says that another jetty has that handle.
+static struct ur_target *take_peer(struct ur_sends *s, struct ur_target *t, bool *taken)
+{
+    struct dock_post post;
+    struct ur_target *was;
+    uint32_t none = 0;
+
+    dock_post_begin(s->dev, &post);
+    was = s->bound;
+    *taken = !was && !dock_claim32(&t->binds, &none, 1);
+    if (!was && !*taken)
+        s->bound = t;
+    dock_post_end(&post);
+    return was;
+}
+
+// The peer it had. Its handle stays taken until the caller gives it back.
+static struct ur_target *leave_peer(struct ur_sends *s)
+{
+    struct dock_post post;
+    struct ur_target *was;
+
+    dock_post_begin(s->dev, &post);
+    was = s->bound;
+    s->bound = NULL;
+    dock_post_end(&post);
+    return was;
+}
+
 static urma_status_t bind_to(urma_jetty_t *jetty, urma_target_jetty_t *target, const char *call)
 {
     struct ur_target *t = ur_target(target);
     urma_status_t refused = check_bind(jetty, target, call);
+    struct ur_target *was;
     struct ur_sends *s;
-    uint32_t none = 0;
+    bool taken;
     int err;
 
     if (refused)
         return refused;
     s = &ur_jetty(jetty)->s;
-    if (s->bound)
-        return s->bound == t ? URMA_SUCCESS
-                             : dock_refuse(URMA_EEXIST, "%s: jetty %u is bound to %u", call,
-                                           jetty->jetty_id.id, s->bound->t.id.id);
-    if (!dock_claim32(&t->binds, &none, 1))
+    was = take_peer(s, t, &taken);
+    if (was)
+        return was == t ? URMA_SUCCESS
+                        : dock_refuse(URMA_EEXIST, "%s: jetty %u is bound already", call, jetty->jetty_id.id);
+    if (taken)
         return dock_refuse(URMA_EINVAL, "%s: another jetty is bound to target %u", call, target->id.id);
-    s->bound = t;
     err = ur_connect(s);
     if (err) {
-        s->bound = NULL;
+        leave_peer(s);
         dock_publish32(&t->binds, 0); // pairs with the acquire in drop
         return ur_status(err);
     }
@@ -202,16 +232,18 @@ urma_status_t urma_unbind_jetty(urma_jetty_t *jetty)
 {
     struct ur_sends *s;
     struct ur_target *t;
+    int err;
 
     if (!jetty || !jetty->remote_jetty)
         return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: no jetty given, or one that is not bound");
     s = &ur_jetty(jetty)->s;
-    t = s->bound;
-    ur_disconnect(s);
+    t = leave_peer(s); // from here on nothing is posted that would be sent to nobody
+    if (!t)
+        return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: the jetty is not bound any more");
     jetty->remote_jetty = NULL;
-    s->bound = NULL;
+    err = ur_disconnect(s);
     dock_publish32(&t->binds, 0); // pairs with the acquire in drop
-    return URMA_SUCCESS;
+    return ur_status(err);
 }
 
 // ---- advice: nothing need be set up before the first request

@@ -82,6 +82,7 @@ struct ur_jetty {
 struct ur_group {
     urma_jetty_grp_t g;
     struct dock_bundle *dev;
+    uint32_t users; // creations not yet deleted
     struct ur_group *next;
 };
 
@@ -230,7 +231,7 @@ int ur_sends_open(struct ur_sends *s, urma_context_t *ctx, urma_jfs_cfg_t *cfg, 
 int ur_sends_close(struct ur_sends *s, bool non_blocking, const char *call);
 // RC: to the peer in s->bound, and away from it.
 int ur_connect(struct ur_sends *s);
-void ur_disconnect(struct ur_sends *s);
+int ur_disconnect(struct ur_sends *s);
 bool ur_needs_peer(const struct ur_sends *s);
 urma_jetty_state_t ur_sends_state(const struct ur_sends *s);
 urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const char *call);

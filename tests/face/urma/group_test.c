@@ -154,7 +154,12 @@ static void a_name_leads_to_one_group_and_a_group_takes_only_its_kind(void **sta
     jcfg.jetty_grp = g;
     errno = 0;
     CHECK(urma_create_jetty(rc.ctx, &jcfg) == NULL && errno == EINVAL); // RC
+    cfg.token_value.token++;
+    errno = 0;
+    CHECK(urma_create_jetty_grp(e.ctx, &cfg) == NULL && errno == EINVAL); // the name, another token
     CHECK_INT(urma_delete_jetty_grp(g), 0);
+    CHECK_INT(g->jetty_cnt, 0);
+    CHECK_INT(urma_delete_jetty_grp(same), 0); // created twice
     cfg = named("two", URMA_JETTY_GRP_POLICY_RR);
     cfg.token_value.token++;
     g = urma_create_jetty_grp(e.ctx, &cfg);

@@ -63,11 +63,13 @@ urma_status_t urma_free_jetty(urma_jetty_t *jetty);
 
 // A set of RM jetties that peers address as one (import it with type URMA_JETTY_GROUP). cfg->policy says who
 // of them gets a message: URMA_JETTY_GRP_POLICY_RR in turn, ..._HASH_HINT by the request's target_hint.
-// cfg->name ends within 64 bytes. NULL with EINVAL (also when max_jetty_grp is 0: the device has none),
-// ENOMEM. Ends with urma_delete_jetty_grp. Guide 2.3.1.7.1.
+// cfg->name ends within 64 bytes; the name of a group that is there gives that group once more. NULL with
+// EINVAL (also for such a name with another policy or token, or when max_jetty_grp is 0), ENOMEM. Each
+// creation ends with urma_delete_jetty_grp. Guide 2.3.1.7.1.
 urma_jetty_grp_t *urma_create_jetty_grp(urma_context_t *ctx, urma_jetty_grp_cfg_t *cfg);
 
-// URMA_ENOPERM while it has members, URMA_EINVAL for NULL. Guide 2.3.1.7.2.
+// The last one for a group that was created several times ends it: URMA_ENOPERM while it has members.
+// URMA_EINVAL for NULL. Guide 2.3.1.7.2.
 urma_status_t urma_delete_jetty_grp(urma_jetty_grp_t *jetty_grp);
 
 #ifdef __cplusplus

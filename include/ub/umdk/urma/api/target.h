@@ -58,7 +58,7 @@ urma_status_t urma_unadvise_jetty(urma_jetty_t *jetty, urma_target_jetty_t *tjet
 // Connects an RC jetty with one imported RC jetty; both sides do so. All its requests then go there, whatever
 // their tjetty says, and jetty->remote_jetty shows it. Again with the same target succeeds. URMA_EINVAL
 // (NULL, or the target is bound to another jetty), URMA_ENOPERM (not both RC, or orders differ), URMA_EEXIST
-// (bound elsewhere), URMA_FAIL (the peer is not there). Guide 2.3.1.6.11.
+// (bound elsewhere). A peer that is not there is found out by the first request. Guide 2.3.1.6.11.
 urma_status_t urma_bind_jetty(urma_jetty_t *jetty, urma_target_jetty_t *tjetty);
 
 // As urma_bind_jetty over the channel that cfg names; cfg is required. Guide 2.3.1.6.12.
