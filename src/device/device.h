@@ -181,7 +181,8 @@ struct dock_srq_attr {
 };
 
 int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out);
-int dock_srq_destroy(struct dock_rq *srq);                   // -EBUSY while queue pairs use it
+int dock_srq_destroy(struct dock_rq *srq); // -EBUSY while queue pairs use it
+void dock_srq_clear(struct dock_rq *srq);  // forget what is posted: all its queue pairs are in RESET
 int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit); // -EINVAL above its depth
 uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
 uint32_t dock_srq_number(const struct dock_rq *srq);

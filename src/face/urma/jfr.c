@@ -124,27 +124,41 @@ static urma_status_t change_state(struct ur_jfr *j, urma_jfr_state_t to)
                                                   [URMA_JFR_STATE_READY] = URMA_JETTY_STATE_READY,
                                                   [URMA_JFR_STATE_ERROR] = URMA_JETTY_STATE_ERROR};
 
+    bool reset = to == URMA_JFR_STATE_RESET && state_of(j) != URMA_JFR_STATE_RESET;
+    urma_status_t status;
+
     if ((unsigned)to > URMA_JFR_STATE_ERROR)
         return dock_refuse(URMA_FAIL, "urma_modify_jfr: there is no state %d", (int)to);
-    return ur_sends_modify(&j->front, as_jetty[to], "urma_modify_jfr");
+    if (reset && dock_srq_users(j->rq) > 1)
+        return dock_refuse(URMA_FAIL, "urma_modify_jfr: jettys receive through JFR %u: no RESET",
+                           j->jfr.jfr_id.id);
+    status = ur_sends_modify(&j->front, as_jetty[to], "urma_modify_jfr");
+    if (!status && reset)
+        dock_srq_clear(j->rq);
+    return status;
 }
 
 urma_status_t urma_modify_jfr(urma_jfr_t *jfr, urma_jfr_attr_t *attr)
 {
     struct ur_jfr *j = ur_jfr(jfr);
+    urma_status_t status;
 
     if (!jfr || !attr || !j->rq)
         return dock_refuse(URMA_EINVAL, "urma_modify_jfr: no active JFR, or no attributes given");
-    if (!attr->mask || attr->mask & ~(uint32_t)(JFR_RX_THRESHOLD | JFR_STATE))
+    if (attr->mask & ~(uint32_t)(JFR_RX_THRESHOLD | JFR_STATE))
         return dock_refuse(URMA_EINVAL, "urma_modify_jfr: mask %#x: threshold and state can be changed",
                            attr->mask);
     if (attr->mask & JFR_RX_THRESHOLD) {
         if (attr->mask & JFR_STATE && attr->state != URMA_JFR_STATE_READY)
             return dock_refuse(URMA_EINVAL, "urma_modify_jfr: no threshold for a queue that is not ready");
-        if (dock_srq_set_limit(j->rq, attr->rx_threshold))
-            return URMA_FAIL;
+        if (attr->rx_threshold >= jfr->jfr_cfg.depth)
+            return dock_refuse(URMA_EINVAL, "urma_modify_jfr: threshold %u is not below the depth %u",
+                               attr->rx_threshold, jfr->jfr_cfg.depth);
     }
-    return attr->mask & JFR_STATE ? change_state(j, attr->state) : URMA_SUCCESS;
+    status = attr->mask & JFR_STATE ? change_state(j, attr->state) : URMA_SUCCESS;
+    if (!status && attr->mask & JFR_RX_THRESHOLD)
+        dock_srq_set_limit(j->rq, attr->rx_threshold);
+    return status;
 }
 
 urma_status_t urma_query_jfr(urma_jfr_t *jfr, urma_jfr_cfg_t *cfg, urma_jfr_attr_t *attr)

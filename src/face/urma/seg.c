@@ -136,6 +136,8 @@ urma_target_seg_t *urma_register_seg(urma_context_t *ctx, urma_seg_cfg_t *cfg)
         goto no_region;
     s->lkey = s->mr->lkey;
     s->rkey = s->t.token_id->token_id;
+    // our own handle is as good as an imported one: a program may name it as the remote side
+    s->token = cfg->flag.bs.token_policy != URMA_TOKEN_NONE ? cfg->token_value.token : 0;
     dock_mr_set_token(s->mr, cfg->flag.bs.token_policy != URMA_TOKEN_NONE, cfg->token_value.token);
     describe(s, ctx, cfg);
     ur_use(&s->t.token_id->ref);

@@ -56,7 +56,7 @@ urma_status_t urma_set_tp_attr(const urma_context_t *ctx, const uint64_t tp_hand
 }
 
 // Bits of the bitmap in the order of the structure's fields: retries, addresses, and so on.
-enum { ATTR_RETRY = 0, ATTR_SIP = 2, ATTR_DIP = 3 };
+enum { ATTR_RETRY = 0, ATTR_SIP = 2 };
 
 urma_status_t urma_get_tp_attr(const urma_context_t *ctx, const uint64_t tp_handle, uint8_t *tp_attr_cnt,
                                uint32_t *tp_attr_bitmap, urma_tp_attr_value_t *tp_attr)
@@ -68,9 +68,8 @@ urma_status_t urma_get_tp_attr(const urma_context_t *ctx, const uint64_t tp_hand
                            (unsigned long long)tp_handle);
     memset(tp_attr, 0, sizeof *tp_attr);
     tp_attr->retry_times_init = 7;
-    memcpy(tp_attr->sip, ctx->eid.raw, sizeof tp_attr->sip); // both ends are on this host
-    memcpy(tp_attr->dip, ctx->eid.raw, sizeof tp_attr->dip);
-    *tp_attr_bitmap = 1u << ATTR_RETRY | 1u << ATTR_SIP | 1u << ATTR_DIP;
-    *tp_attr_cnt = 3;
+    memcpy(tp_attr->sip, ctx->eid.raw, sizeof tp_attr->sip); // a handle does not say which EID is the peer's
+    *tp_attr_bitmap = 1u << ATTR_RETRY | 1u << ATTR_SIP;
+    *tp_attr_cnt = 2;
     return URMA_SUCCESS;
 }

@@ -95,6 +95,9 @@ int ur_check_jfr(const urma_jfr_cfg_t *c, const char *call)
         return dock_refuse(-EINVAL, "%s: max_sge %u: at most %u", call, c->max_sge, caps->max_jfr_sge);
     if (c->id)
         return dock_refuse(-EINVAL, "%s: id %u: the device gives the ids, ask for 0", call, c->id);
+    if (c->flag.bs.token_policy > URMA_TOKEN_PLAIN_TEXT)
+        return dock_refuse(-EINVAL, "%s: token policy %u: NONE and PLAIN_TEXT are offered", call,
+                           c->flag.bs.token_policy);
     if (c->flag.bs.tag_matching || c->flag.bs.has_drv_ext)
         return dock_refuse(-EINVAL, "%s: tag matching and extensions of the device are not offered", call);
     return 0;

@@ -440,6 +440,22 @@ static void a_message_longer_than_its_receive_fails_at_both_ends(void **state)
     upair_close(&l, &r);
 }
 
+static void a_registered_handle_of_this_process_names_the_remote_side(void **state)
+{
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &rm);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 1, 0, 8);
+    w.remote[0].tseg = r.seg;
+    memcpy(l.buf, "loopback", 8);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 1, URMA_CR_SUCCESS, NULL);
+    CHECK(!memcmp(r.buf, "loopback", 8));
+    upair_close(&l, &r);
+}
+
 static void without_a_receive_the_sender_waits_for_one(void **state)
 {
     struct uend l, r;
@@ -472,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_local_segment_that_does_not_cover_the_piece_is_an_error_cr),
         cmocka_unit_test(p10_an_immediate_goes_by_opcode_and_arrives_in_imm_data),
         cmocka_unit_test(a_message_longer_than_its_receive_fails_at_both_ends),
+        cmocka_unit_test(a_registered_handle_of_this_process_names_the_remote_side),
         cmocka_unit_test(without_a_receive_the_sender_waits_for_one),
     };
 

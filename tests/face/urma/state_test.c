@@ -195,7 +195,102 @@ static void without_error_suspend_rm_goes_on_and_rc_stops(void **state)
     }
 }
 
+// ---- what ends with a connection, and with a RESET
+
+static void unbinding_flushes_what_was_posted_and_the_jetty_stays(void **state)
+{
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, NULL);
+    uend_wr(&l, &w, URMA_OPC_SEND, 0, 0, 8); // nobody receives: it waits, and the rest behind it
+    for (unsigned i = 0; i < 3; i++) {
+        w.wr.user_ctx = i;
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    }
+    ucr_expect_empty(l.jfc, 5);
+    CHECK_INT(urma_unbind_jetty(l.jetty), 0);
+    for (unsigned i = 0; i < 3; i++)
+        ucr_expect(l.jfc, i, URMA_CR_WR_FLUSH_ERR, NULL);
+    CHECK_INT(state_of(&l), READY);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), URMA_EINVAL); // bound to nobody
+    CHECK_INT(urma_bind_jetty(l.jetty, l.target), 0);
+    CHECK_INT(uend_recv(&r, 9, 0, 8), 0);
+    w.wr.user_ctx = 8;
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 8, URMA_CR_SUCCESS, NULL);
+    ucr_expect(r.rjfc, 9, URMA_CR_SUCCESS, NULL);
+    ucr_expect_empty(r.rjfc, 5);
+    upair_close(&l, &r);
+}
+
+static urma_status_t set_jfr(struct uend *e, urma_jfr_state_t to)
+{
+    urma_jfr_attr_t attr = {.mask = JFR_STATE, .state = to};
+
+    return urma_modify_jfr(e->jfr, &attr);
+}
+
+static void a_jfr_that_is_reset_forgets_its_receives(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    CHECK_INT(uend_recv(&r, 1, 0, 8), 0);
+    CHECK_INT(uend_recv(&r, 2, 0, 8), 0);
+    CHECK_INT(set_jfr(&r, URMA_JFR_STATE_ERROR), 0);
+    CHECK_INT(set_jfr(&r, URMA_JFR_STATE_RESET), 0);
+    CHECK_INT(set_jfr(&r, URMA_JFR_STATE_READY), 0);
+    for (unsigned i = 0; i < 16; i++) // its whole depth is free again
+        CHECK_INT(uend_recv(&r, 9, 0, 8), 0);
+    uend_wr(&l, &w, URMA_OPC_SEND, 3, 0, 8);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 3, URMA_CR_SUCCESS, NULL);
+    ucr_expect(r.rjfc, 9, URMA_CR_SUCCESS, NULL);
+    upair_close(&l, &r);
+}
+
+static void a_jfr_that_a_jetty_receives_through_is_not_reset(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM};
+    urma_jfr_attr_t attr = {.mask = JFR_RX_THRESHOLD, .rx_threshold = 16};
+    struct uend e;
+
+    (void)state;
+    uend_open(&e, &o);
+    CHECK_INT(urma_modify_jfr(e.jfr, &attr), URMA_EINVAL); // not below the depth
+    attr.rx_threshold = 15;
+    CHECK_INT(urma_modify_jfr(e.jfr, &attr), 0);
+    CHECK_INT(set_jfr(&e, URMA_JFR_STATE_ERROR), 0);
+    CHECK_INT(set_jfr(&e, URMA_JFR_STATE_RESET), URMA_FAIL);
+    uend_close(&e);
+}
+
 // ---- SEND with invalidate
+
+static void a_message_that_fails_takes_no_segment_away(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM};
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    CHECK_INT(uend_recv(&r, 5, 0, 4), 0);
+    uend_wr(&l, &w, URMA_OPC_SEND_INVALIDATE, 1, 0, 8);
+    w.wr.send.tseg = l.there;
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 1, URMA_CR_REM_RESP_LEN_ERR, NULL);
+    ucr_expect(r.rjfc, 5, URMA_CR_LOC_LEN_ERR, NULL);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 2, 0, 8);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 2, URMA_CR_SUCCESS, NULL);
+    upair_close(&l, &r);
+}
 
 static void send_with_invalidate_takes_the_segment_away(void **state)
 {
@@ -271,6 +366,10 @@ int main(void)
         cmocka_unit_test(p7_the_mark_comes_behind_everything_that_was_posted),
         cmocka_unit_test(p8_what_a_suspended_queue_never_began_is_fetched_by_flush),
         cmocka_unit_test(without_error_suspend_rm_goes_on_and_rc_stops),
+        cmocka_unit_test(unbinding_flushes_what_was_posted_and_the_jetty_stays),
+        cmocka_unit_test(a_jfr_that_is_reset_forgets_its_receives),
+        cmocka_unit_test(a_jfr_that_a_jetty_receives_through_is_not_reset),
+        cmocka_unit_test(a_message_that_fails_takes_no_segment_away),
         cmocka_unit_test(send_with_invalidate_takes_the_segment_away),
         cmocka_unit_test(a_token_id_exists_before_its_segment_and_after_it),
     };

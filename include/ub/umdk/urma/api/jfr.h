@@ -17,8 +17,9 @@ extern "C" {
 urma_jfr_t *urma_create_jfr(urma_context_t *ctx, urma_jfr_cfg_t *jfr_cfg);
 
 // JFR_RX_THRESHOLD arms URMA_EVENT_JFR_LIMIT, once, for fewer than rx_threshold buffers; JFR_STATE sets the
-// state: RESET to READY, READY to ERROR, ERROR to RESET, or the same again. URMA_EINVAL for NULL or a
-// threshold above the depth; URMA_FAIL for a transition that does not exist. Guide 2.3.1.5.2.
+// state: RESET to READY, READY to ERROR, ERROR to RESET (which forgets the buffers), or the same again. mask
+// 0 changes nothing. URMA_EINVAL for NULL, another bit, or a threshold that is not below the depth; URMA_FAIL
+// for a transition that does not exist, and for RESET while jettys receive through it. Guide 2.3.1.5.2.
 urma_status_t urma_modify_jfr(urma_jfr_t *jfr, urma_jfr_attr_t *attr);
 
 // Copies configuration, threshold and state into the caller's structures. URMA_EINVAL for NULL. Guide
