@@ -63,7 +63,7 @@ static bool names_pinner(int dir, const char *name)
 
 static bool descriptor_pins(void)
 {
-    _Alignas(8) char room[2048];
+    _Alignas(8) char room[2048] = {0};
     long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
                            0, 0),
          n = 0;
@@ -83,7 +83,7 @@ static bool descriptor_pins(void)
 // AIO contexts of the whole system are counted; only if there are any one looks for ours.
 static bool any_aio(void)
 {
-    char text[24];
+    char text[24] = "";
     long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/sys/fs/aio-nr", O_RDONLY | O_CLOEXEC, 0, 0, 0),
          n = 0;
 

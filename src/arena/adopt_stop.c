@@ -56,7 +56,7 @@ static long trace(int request, int32_t tid, long addr, long data)
 
 static bool read_registers(struct thread *t)
 {
-    struct user_regs_struct r;
+    struct user_regs_struct r = {0};
     struct iovec v = {&r, sizeof r};
 
     if (trace(PTRACE_GETREGSET, t->tid, NT_PRSTATUS, (long)&v))
@@ -165,7 +165,7 @@ struct entry { // linux_dirent64
 // Seize what the list has and we have not yet. -1: it cannot be done; else how many were new.
 static int sweep(long dir)
 {
-    _Alignas(8) char room[4096];
+    _Alignas(8) char room[4096] = {0};
     int fresh = 0;
     long n;
 

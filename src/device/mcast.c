@@ -61,6 +61,8 @@ static struct dock_conn *next_way(struct dock_qp *qp, uint32_t *at)
     uint32_t queue;
     dock_who who;
 
+    if (!dev->groups.member) // the table could not be opened, and the log says why: nobody is reached
+        return NULL;
     while ((queue = dock_group_next(&dev->groups, &dev->ids_table, qp->sq.x.eid, at, &who)))
         if (queue != qp->number || !qp->attr.block_self)
             return dock_way_to(qp, queue, who, &dock_fabric_host);

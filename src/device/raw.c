@@ -115,7 +115,8 @@ static void take_direct(struct dock_qp *qp)
         wqe[i] = dock_peek64(&page->direct[i]);
     memcpy(post->ring + (uint64_t)(qp->raw_seen & post->mask) * DOCK_BLOCK, wqe, DOCK_BLOCK);
     dock_set64(&page->direct[0], DOCK_DIRECT_TAKEN);
-    dock_publish32(&page->doorbell, qp->raw_seen + 1); // pairs with the acquire in run.c
+    uint32_t was = qp->raw_seen;                  // the producer may have rung on since: then its word stands
+    dock_claim32(&page->doorbell, &was, was + 1); // pairs with the acquire in run.c
 }
 
 static void fail_met(struct dock_qp *qp)
@@ -126,17 +127,29 @@ static void fail_met(struct dock_qp *qp)
     dock_sq_release(&qp->sq);
 }
 
-// The queue found is pinned, not kept by the lock: running it may need the lock.
+static bool moved(const struct dock_qp *qp)
+{
+    return dock_peek32(&qp->page->doorbell) != qp->raw_seen || direct_waits(qp) || producers_met(qp);
+}
+
+// The queue found goes to the end of the list, so that the others have their turn, and is pinned, not kept by
+// the lock: running it may need the lock.
 static struct dock_qp *next_moved(struct dock_dev *dev)
 {
-    struct dock_qp *qp;
+    struct dock_qp **at, *qp;
 
     pthread_mutex_lock(&dev->lock);
-    for (qp = dev->raws; qp; qp = qp->raw_next)
-        if (dock_peek32(&qp->page->doorbell) != qp->raw_seen || direct_waits(qp) || producers_met(qp))
-            break;
-    if (qp)
+    for (at = &dev->raws; *at && !moved(*at); at = &(*at)->raw_next)
+        ;
+    qp = *at;
+    if (qp) {
+        *at = qp->raw_next;
+        for (; *at; at = &(*at)->raw_next)
+            ;
+        *at = qp;
+        qp->raw_next = NULL;
         atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
+    }
     pthread_mutex_unlock(&dev->lock);
     return qp;
 }
@@ -146,7 +159,8 @@ bool dock_raw_watch(struct dock_dev *dev)
     struct dock_qp *qp;
     bool any = false;
 
-    while (dock_peek32(&dev->raw_queues) && (qp = next_moved(dev))) {
+    // A turn for each at most: a producer that rings faster than we run must not keep the engine.
+    for (uint32_t left = dock_peek32(&dev->raw_queues); left && (qp = next_moved(dev)); left--) {
         if (producers_met(qp))
             fail_met(qp);
         if (direct_waits(qp))

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/job.h"
 
-#define GRACE_NS 300000000ull // the others may say what they miss before they are asked to end
-#define TERM_NS 2000000000ull // and so long they may take to end
+#define GRACE_NS 1000000000ull // the others may say what they miss before they are asked to end
+#define TERM_NS 2000000000ull  // and so long they may take to end
 #define USAGE 2
 
 static struct {
@@ -59,13 +59,16 @@ static void on_signal(int sig)
     caught = sig;
 }
 
+static bool nohup; // started to outlive its terminal: the PEs are too
+
 static int make_job(void)
 {
     // Below /tmp whatever TMPDIR says: socket paths have 108 bytes.
     snprintf(run.dir, sizeof run.dir, "/tmp/drydock-job-XXXXXX");
     if (!mkdtemp(run.dir)) {
         say("no directory for the job: %s", strerror(errno));
-        return -errno;
+        run.dir[0] = '\0';
+        return -1;
     }
     snprintf(run.file, sizeof run.file, "%s/job", run.dir);
     return dock_job_open(run.file, run.size, &run.job);
@@ -97,7 +100,9 @@ static void become(unsigned rank, char **argv, pid_t parent)
     setpgid(0, 0); // what a PE starts is found through its group
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    signal(SIGHUP, SIG_DFL);
+    if (!nohup)
+        signal(SIGHUP, SIG_DFL);
+    signal(SIGTTOU, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (rank || isatty(STDIN_FILENO)) { // a background group may not read the terminal
@@ -244,9 +249,9 @@ static char **parse(char **argv)
 
     run.size = 1;
     for (argv++; *argv && **argv == '-'; argv++) {
-        if (!strcmp(*argv, "--"))
+        if (strcmp(*argv, "--") == 0)
             return argv + 1;
-        if ((strcmp(*argv, "-np") && strcmp(*argv, "-n")) || !argv[1])
+        if ((strcmp(*argv, "-np") != 0 && strcmp(*argv, "-n") != 0) || !argv[1])
             usage();
         unsigned long n = strtoul(*++argv, &end, 10);
         if (*end || n < 1 || n > DOCK_JOB_MAX) {
@@ -263,7 +268,10 @@ static void take_signals(void)
     static const int ours[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t child;
 
-    for (unsigned i = 0; i < sizeof ours / sizeof *ours; i++)
+    struct sigaction was;
+
+    nohup = sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
+    for (unsigned i = 0; i < sizeof ours / sizeof *ours - nohup; i++)
         sigaction(ours[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
     signal(SIGTTOU, SIG_IGN);
     sigemptyset(&child);
@@ -280,8 +288,11 @@ int main(int argc, char **argv)
     if (!*program)
         usage();
     take_signals();
-    if (make_job())
+    if (make_job()) {
+        if (run.dir[0])
+            remove_job();
         return EXIT_FAILURE;
+    }
     if (start_all(program))
         end_job(EXIT_FAILURE);
     see_it_through();

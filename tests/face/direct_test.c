@@ -206,6 +206,16 @@ static void a_lone_wqe_stored_whole_stands_for_the_doorbell(void **state)
         expect_quiet(&f);
         CHECK_INT(*far_word(&f, 0), i);
     }
+    for (unsigned i = 50; i < 100; i++) { // and a doorbell behind it before the device has looked
+        *near_word(&f, 0) = i;
+        CHECK_INT(drydock_post_write(&f.q, &f.t, f.t.address, near_word(&f, 0), 8, 0), 0);
+        CHECK_INT(drydock_ring_whole(&f.q), 0);
+        CHECK_INT(drydock_post_write(&f.q, &f.t, f.t.address + 8, near_word(&f, 0), 8, DRYDOCK_COMPLETE), 0);
+        drydock_ring(&f.q);
+        expect_quiet(&f);
+        CHECK_INT(*far_word(&f, 0), i);
+        CHECK_INT(*far_word(&f, 1), i);
+    }
     CHECK_INT(drydock_ring_whole(&f.q), DRYDOCK_INVALID); // nothing was posted
     CHECK_INT(drydock_post_fetch_add(&f.q, &f.t, f.t.address, near_word(&f, 1), 1, DRYDOCK_COMPLETE), 0);
     CHECK_INT(drydock_ring_whole(&f.q), DRYDOCK_INVALID); // two blocks

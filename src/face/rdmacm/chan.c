@@ -173,6 +173,8 @@ void cm_events_move(struct cm_id *id, struct cm_chan *to)
 {
     for (struct cm_event *e = pick(cm_chan(id->id.channel), id, NULL), *next; e; e = next) {
         next = e->next;
+        if (e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST) // who asks is a child of this channel
+            e->event.id->channel = &to->channel;
         put(to, e);
     }
 }

@@ -375,7 +375,7 @@ static void part(struct cm_id *id)
 int rdma_disconnect(struct rdma_cm_id *rid)
 {
     struct cm_id *id = cm_id(rid);
-    bool never;
+    bool never, over;
 
     if (!cm_id_ok(rid, "rdma_disconnect"))
         return -1;
@@ -387,7 +387,9 @@ int rdma_disconnect(struct rdma_cm_id *rid)
     if (cm_qp_to_err(id))
         return -1;
     cm_acquire();
+    over = id->state == CM_OVER;
     part(id);
     cm_release();
-    return cm_complete(id);
+    // Nothing is on its way that a synchronous id could wait for.
+    return over && id->sync && !cm_has_event(rid->channel) ? 0 : cm_complete(id);
 }

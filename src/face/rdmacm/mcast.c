@@ -150,7 +150,7 @@ static struct cm_group *unlink_group(struct cm_id *id, const struct sockaddr *ad
     struct cm_group **p = &id->groups, *g;
 
     cm_acquire();
-    while (*p && addr && memcmp(&(*p)->addr, addr, cm_addr_len(addr)))
+    while (*p && addr && memcmp(&(*p)->addr, addr, cm_addr_len(addr)) != 0)
         p = &(*p)->next;
     g = *p;
     if (g) {

@@ -237,6 +237,7 @@ static void forked_child(void)
     shut();
     cm.running = false;
     cm.ids = NULL;
+    cm_ports_forget();
     cm.next_ms = 0;
     cm.generation++;
     pthread_cond_init(&cm.acked, NULL);

@@ -104,6 +104,11 @@ void cm_port_drop(struct cm_port *port)
             set_lock(other->shared ? F_RDLCK : F_WRLCK, range_of(other));
 }
 
+void cm_ports_forget(void)
+{
+    mine = NULL;
+}
+
 int cm_port_alone(struct cm_port *port)
 {
     int ret = taken_here(port, false) ? -EADDRINUSE : 0;

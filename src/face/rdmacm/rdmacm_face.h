@@ -231,6 +231,7 @@ void cm_fill_path(struct cm_id *id);
 // Take `port`; number 0: a free one, filled in. -EADDRINUSE.
 int cm_port_take(struct cm_port *port);
 void cm_port_drop(struct cm_port *port);
+void cm_ports_forget(void); // in a child: record locks are not inherited
 // A listener shares its port with nobody. -EADDRINUSE.
 int cm_port_alone(struct cm_port *port);
 // Does anybody, here or in another process, hold a part of it?

@@ -172,7 +172,7 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
         if (!err)
             err = take_request(listener, &rs);
     } while (err == EAGAIN && !listener->nonblock);
-    if (leave(listener, err))
+    if (leave(listener, err) || !rs)
         return -1;
     tell_address(rdma_get_peer_addr(rs->id), addr, addrlen);
     return rs->fd;

@@ -85,8 +85,13 @@ static ssize_t receive_pieces(int socket, const struct iovec *iov, size_t count,
 {
     ssize_t total = 0;
 
+    while (count > 1 && !iov->iov_len)
+        iov++, count--;
+    if (flags & MSG_PEEK && count > 1) // as much as the first piece holds: a look always begins at the front
+        count = 1;
     for (size_t i = 0; i < count; i++) {
-        ssize_t n = rrecv(socket, iov[i].iov_base, iov[i].iov_len, total ? flags | MSG_DONTWAIT : flags);
+        int more = total && !(flags & MSG_WAITALL) ? MSG_DONTWAIT : 0;
+        ssize_t n = rrecv(socket, iov[i].iov_base, iov[i].iov_len, flags | more);
 
         if (n < 0)
             return total ? total : -1;
@@ -106,6 +111,8 @@ ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
     if (!msg || msg->msg_controllen)
         return cm_fail(dock_refuse(ENOTSUP, "rrecvmsg: no message, or control data is asked for"));
+    msg->msg_flags = 0;
+    msg->msg_namelen = 0;
     return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
@@ -228,10 +235,15 @@ static int map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset)
     if (*offset == -1)
         *offset = (off_t)(uintptr_t)buf;
     rs->mapped[slot] = (struct rs_mapped){buf, mr};
+    int err = 0;
     if (prot & PROT_WRITE)
-        return announce(rs, (unsigned)slot,
-                        &(struct rs_map){(uint64_t)*offset, (uintptr_t)buf, len, mr->rkey, 0});
-    return 0;
+        err = announce(rs, (unsigned)slot,
+                       &(struct rs_map){(uint64_t)*offset, (uintptr_t)buf, len, mr->rkey, 0});
+    if (err) {
+        ibv_dereg_mr(mr);
+        rs->mapped[slot].mr = NULL;
+    }
+    return err;
 }
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)

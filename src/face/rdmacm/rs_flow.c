@@ -251,6 +251,8 @@ void rs_progress(struct rs *rs)
         if (receives && rs->state != RS_DOWN && rs_post_receives(rs, receives))
             down(rs, ECONNRESET);
     }
+    if (n < 0)
+        down(rs, ENETDOWN);
     grant(rs);
 }
 

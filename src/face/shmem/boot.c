@@ -117,6 +117,11 @@ static void reach(int pe)
         osh_job_check();
         nanosleep(&nap, NULL);
     }
+    if (err == -EHOSTUNREACH) { // it ended while we came: the cause is there, not here
+        osh_job_check();
+        osh_job_bereft();
+        osh_fatal("PE %d is gone, before this PE had reached it", pe);
+    }
     if (err)
         osh_fatal("PE %d (process %d) cannot be reached: %s", pe, p->card.pid, strerror(-err));
     p->heap = pe == osh.me ? osh.heap : dock_view_at(p->peer->view, p->card.heap_off, osh.heap_size);
@@ -266,6 +271,7 @@ void shmem_finalize(void)
     osh.ended = true;
     osh_job_finished();
     release();
+    osh.ctx = NULL;
     osh.n = 0;
 }
 API(shmem_finalize);

@@ -24,6 +24,8 @@ void shmem_ctx_destroy(shmem_ctx_t ctx)
 {
     if (ctx == SHMEM_CTX_INVALID)
         return;
+    if (osh.n == 0)
+        osh_bad_pe(0, 0);
     if (osh_ctx(ctx) == osh.ctx)
         osh_fatal("the default context cannot be destroyed");
     osh_ctx_close(ctx);
@@ -35,6 +37,8 @@ int shmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team)
     *team = SHMEM_TEAM_INVALID;
     if (ctx == SHMEM_CTX_INVALID)
         return -1;
+    if (osh.n == 0)
+        osh_bad_pe(0, 0);
     *team = osh_ctx(ctx)->team ? osh_ctx(ctx)->team : SHMEM_TEAM_WORLD;
     return 0;
 }

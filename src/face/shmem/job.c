@@ -141,7 +141,7 @@ API(shmem_global_exit);
 
 void osh_job_check(void)
 {
-    if (!osh.job || !dock_acquire32(&osh.job->ending)) // pairs with the launcher's publish
+    if (osh.n == 0 || osh.ended || !dock_acquire32(&osh.job->ending)) // pairs with the launcher's publish
         return;
     for (int pe = 0; pe < osh.n; pe++)
         if (dock_peek32(&osh.job->seat[pe].state) == DOCK_SEAT_LOST)

@@ -103,6 +103,11 @@ static int agree(const char *kvs, struct osh_pmi *p)
         err = dock_rundir_open(NULL, &dir);
         if (err)
             return err;
+        if (strlen(dir.path) > 100 || strpbrk(dir.path, " \n")) { // the protocol's words end at a blank
+            dock_error("the runtime directory %s is too long for PMI, or has a blank", dir.path);
+            dock_rundir_close(&dir);
+            return -ENAMETOOLONG;
+        }
         snprintf(p->file, sizeof p->file, "%.100s/job.%d", dir.path, (int)getpid());
         dock_rundir_close(&dir);
         file_is_ours = true;
@@ -130,6 +135,8 @@ int osh_pmi_join(int fd, struct osh_pmi *out)
     pmi_fd = fd;
     if (!err)
         err = number_of("PMI_SIZE", &p.size);
+    if (!err && (p.size < 1 || p.size > DOCK_JOB_MAX || p.rank < 0 || p.rank >= p.size))
+        err = -EINVAL;
     if (!err)
         err = talk("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", line);
     if (!err)

@@ -271,6 +271,12 @@ static void strided(struct dock_shmem_ctx *c, struct osh_way *w, uint8_t op, str
 {
     struct batch b;
 
+    for (size_t i = 0; s->size > PIECE && i < s->blocks; i++)
+        transfer(c, w, op, op == DOCK_OP_READ && i + 1 == s->blocks ? DOCK_F_COMPLETE : 0,
+                 (struct osh_remote){r.addr + (uint64_t)((ptrdiff_t)i * far), r.key},
+                 (const char *)here + (ptrdiff_t)i * near, s->size);
+    if (s->size > PIECE)
+        return;
     begin(&b, c, w);
     for (size_t i = 0; i < s->blocks; i++) {
         struct dock_sge sge = {.addr = (uintptr_t)here + (uintptr_t)((ptrdiff_t)i * near),
@@ -424,6 +430,6 @@ void osh_bad_address(const void *addr, size_t len, int pe)
     osh_fatal(
         "%p, %zu bytes, for PE %d: not symmetric memory. The heap is %#llx to %#llx, the program's static "
         "data %#llx to %#llx",
-        addr, len, pe, (unsigned long long)r[0].base, (unsigned long long)(r[0].base + r[0].len),
-        (unsigned long long)r[1].base, (unsigned long long)(r[1].base + r[1].len));
+        addr, len, pe, (unsigned long long)r[0].base, (unsigned long long)r[0].base + r[0].len,
+        (unsigned long long)r[1].base, (unsigned long long)r[1].base + r[1].len);
 }

@@ -202,7 +202,7 @@ struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
     v = calloc(1, sizeof *v);
     err = v ? dock_mem_alloc(vb_dev(context), attr->length, &at)
             : dock_refuse(-ENOMEM, "ibv_alloc_dm: no memory");
-    if (err) {
+    if (err || !v) {
         free(v);
         atomic_fetch_sub_explicit(&dm_in_use, attr->length, memory_order_relaxed);
         return vb_none(err);

@@ -12,6 +12,7 @@ static int me;
 
 static void to_the_dead(void)
 {
+    shmem_barrier_all(); // a peer that dies while it is first reached is another case: never_starts
     if (me == 1)
         raise(SIGKILL);
     for (;;) { // until the next request that needs it tells
@@ -22,6 +23,7 @@ static void to_the_dead(void)
 
 static void wait_for_the_dead(void)
 {
+    shmem_barrier_all(); // a peer that dies while it is first reached is another case: never_starts
     if (me == 1)
         raise(SIGKILL);
     shmem_long_wait_until(&x, SHMEM_CMP_EQ, 1);
@@ -29,6 +31,7 @@ static void wait_for_the_dead(void)
 
 static void barrier_with_the_dead(void)
 {
+    shmem_barrier_all(); // a peer that dies while it is first reached is another case: never_starts
     if (me == 1)
         _exit(3);
     shmem_barrier_all();
@@ -113,6 +116,12 @@ static void after_finalize(void)
     shmem_barrier_all();
 }
 
+static void put_after_finalize(void)
+{
+    shmem_finalize();
+    shmem_long_p(&x, 1, 0);
+}
+
 static void leaves_a_child(void)
 {
     if (fork() == 0) {
@@ -138,6 +147,7 @@ static const struct {
     {"no_finalize", no_finalize},
     {"failed_after_finalize", failed_after_finalize},
     {"after_finalize", after_finalize},
+    {"put_after_finalize", put_after_finalize},
     {"leaves_a_child", leaves_a_child},
 };
 

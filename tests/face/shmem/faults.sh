@@ -28,6 +28,7 @@ fault global_exit 7
 fault no_finalize 0
 fault failed_after_finalize 5
 fault after_finalize 1 "OpenSHMEM was called after shmem_finalize"
+fault put_after_finalize 1 "OpenSHMEM was called after shmem_finalize"
 fault before_init 1 "OpenSHMEM was called before shmem_init"
 fault my_pe_before_init 1 "OpenSHMEM was called before shmem_init"
 fault never_starts 1 "PE 1 ended before all had called shmem_init"
