@@ -10,6 +10,10 @@
 
 #include "arena/xcopy.h"
 #include "base/clock.h"
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #include "device/internal.h"
 #include "device/limits.h"
 
@@ -43,7 +47,12 @@ static void *table(size_t count, size_t size)
     void *p =
         mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED)
+        return NULL;
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_register_root_region(p, count * size); // what only a table points to is no leak
+#endif
+    return p;
 }
 
 static int make_tables(struct dock_dev *dev)
@@ -57,8 +66,12 @@ static int make_tables(struct dock_dev *dev)
 
 static void free_table(void *p, size_t count, size_t size)
 {
-    if (p)
-        munmap(p, count * size);
+    if (!p)
+        return;
+#ifdef __SANITIZE_ADDRESS__
+    __lsan_unregister_root_region(p, count * size);
+#endif
+    munmap(p, count * size);
 }
 
 static void free_tables(struct dock_dev *dev)
