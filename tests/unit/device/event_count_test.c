@@ -144,6 +144,8 @@ static void an_overrun_is_no_completion(void **state)
     assert_int_equal(e.kind, DOCK_EVENT_CQ_ERR);
     dock_event_ack(&e);
     assert_int_equal(dock_events_get(events, &e), -EAGAIN);
+    dock_cq_set_events(w.b.rcq, NULL);
+    dock_events_close(events);
     close_world(&w);
 }
 
