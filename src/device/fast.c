@@ -55,50 +55,25 @@ static inline void read_wqe(const struct dock_sq *sq, struct small_write *w)
     w->sge.va = word64(b + 56);
 }
 
-// What the words of a WQE of one SGE must say to go by this way: on a connection nothing, else the target.
-struct aim {
-    struct dock_conn *way;
-    uint32_t tp_sge;
-    bool named;
-};
-
-static inline bool same_address(const struct dock_sq *sq, const struct dock_conn *c)
-{
-    const uint8_t *eid =
-        (const uint8_t *)sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK + 16;
-
-    for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
-        if (eid[i] != c->eid[15 - i])
-            return false;
-    return true;
-}
-
-static inline bool suits(const struct dock_sq *sq, const struct small_write *w, const struct aim *aim)
+static inline bool suits(const struct dock_sq *sq, const struct small_write *w)
 {
     uint32_t owner = sq->exec & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
 
     return (w->flags & ~HARMLESS) == owner && (w->op & 0xffc0ff00) == DOCK_OP_WRITE << 8 &&
-           w->tp_sge == aim->tp_sge && w->sge.len - 1 < FAST_BYTES &&
-           (!aim->named || same_address(sq, aim->way));
-}
-
-// Does the head of the queue go there? Else the target's memory need not be entered.
-static inline bool is_next(const struct dock_sq *sq, const struct aim *aim)
-{
-    return word32(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK + 8) == aim->tp_sge;
+           w->tp_sge == 1u << 24 && w->sge.len - 1 < FAST_BYTES;
 }
 
 // The WQE at the head of the queue, if it suits. The local and the remote stay are held.
-static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay, const struct aim *aim)
+static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct small_write w;
     const char *from;
 
     read_wqe(sq, &w);
-    if (!suits(sq, &w, aim))
+    if (!suits(sq, &w))
         return false;
     from = source(sq->qp->dev, &w.sge, sq->x.pd);
-    if (!from || !dock_direct_write(aim->way, w.remote, w.token, w.address, from, w.sge.len))
+    if (!from || !dock_direct_write(sq->conn, w.remote, w.token, w.address, from, w.sge.len))
         return false;
     sq->bytes += w.sge.len;
     stay->bytes -= w.sge.len < stay->bytes ? w.sge.len : stay->bytes;
@@ -106,7 +81,7 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay, const st
         struct dock_outcome o = {.bytes = w.sge.len,
                                  .flags = w.flags,
                                  .op = DOCK_OP_WRITE,
-                                 .target = aim->way->dest_qp,
+                                 .target = sq->x.target,
                                  .last_block = sq->exec};
         dock_sq_retire(sq, &o);
     } else {
@@ -117,35 +92,20 @@ static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay, const st
     return true; // an overrun CQ has failed the queue by now: the loop looks
 }
 
-// Without a connection: the way that was used last, as long as its target's number has the same owner.
-static inline struct aim aim_of(const struct dock_sq *sq)
+void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_conn *c = sq->conn;
 
-    if (__builtin_expect(c != NULL, 1))
-        return (struct aim){.way = c, .tp_sge = 1u << 24};
-    c = sq->x.service == DOCK_RM ? sq->way : NULL;
-    if (!c || dock_idtable_owner(&sq->qp->dev->ids_table,
-                                 c->dest_qp >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)) != c->dest_who)
-        return (struct aim){.way = NULL};
-    return (struct aim){.way = c, .tp_sge = 1u << 24 | c->dest_qp, .named = true};
-}
-
-void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
-{
-    const struct aim aim = aim_of(sq);
-    struct dock_conn *c = aim.way;
-
     if (__builtin_expect(sq->mid || !c || !c->peer || !c->fabric->direct || sq->flight || !sq->x.keyed ||
                              dock_probe_hook || stay->pi - sq->exec > sq->post.mask + 1 ||
-                             dock_peek32(&sq->rec->state) != DOCK_RTS || (aim.named && !is_next(sq, &aim)),
+                             dock_peek32(&sq->rec->state) != DOCK_RTS,
                          0))
         return;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     if (dock_direct_enter(
             c)) { // its light fence covers our own word too: show that keys are in use, then look
         while (sq->exec != stay->pi && stay->wrs && stay->bytes && dock_peek32(&sq->rec->state) == DOCK_RTS &&
-               fast_one(sq, stay, &aim))
+               fast_one(sq, stay))
             stay->wrs--;
         dock_direct_leave(c);
     }

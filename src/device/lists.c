@@ -26,7 +26,7 @@ void dock_ready_push(struct dock_dev *dev, struct dock_sq *sq)
     bool added = false;
 
     lock(dev);
-    if (dock_peek32(&sq->listed) == ON_NONE) {
+    if (dock_acquire32(&sq->listed) == ON_NONE) { // pairs with dock_waiting_run
         sq->next = NULL;
         if (head(dev))
             dev->ready_tail->next = sq;
@@ -46,7 +46,7 @@ void dock_waiting_push(struct dock_dev *dev, struct dock_sq *sq)
     bool added = false;
 
     lock(dev);
-    if (dock_peek32(&sq->listed) == ON_NONE) {
+    if (dock_acquire32(&sq->listed) == ON_NONE) { // pairs with dock_waiting_run
         sq->next = dev->waiting;
         dev->waiting = sq;
         dock_set32(&sq->listed, ON_WAITING);
@@ -133,7 +133,7 @@ bool dock_waiting_run(struct dock_dev *dev)
     unlock(dev);
     while ((sq = all)) {
         all = sq->next;
-        dock_set32(&sq->listed, ON_NONE);
+        dock_publish32(&sq->listed, ON_NONE); // `next` is read: pairs with the acquire in dock_waiting_push
         run_pinned(sq, DOCK_BY_ENGINE);
         any = true;
     }

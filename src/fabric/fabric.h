@@ -41,7 +41,7 @@ struct dock_peer {
     struct dock_port *port;
     int bell_fd, pidfd;
     dock_a32 dead;
-    uint32_t hazard_hint;
+    dock_a32 hazard_hint;
     uint32_t refs; // guarded by the device's peer lock
 };
 

@@ -24,14 +24,14 @@ static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uin
         table % 64 ? NULL : dock_view_at(peer->view, table, (uint64_t)DOCK_HAZARDS * sizeof *h);
 
     for (uint32_t i = 0; h && i < DOCK_HAZARDS; i++) {
-        uint32_t at = (peer->hazard_hint + i) % DOCK_HAZARDS;
+        uint32_t at = (dock_peek32(&peer->hazard_hint) + i) % DOCK_HAZARDS;
         uint64_t nobody = 0;
         if (dock_peek64(&h[at].owner) || !dock_claim64(&h[at].owner, &nobody, hazard_owner(me, queue)))
             continue;
         uint32_t high = dock_peek32(&peer->port->hazard_high);
         while (high <= at && !dock_claim32(&peer->port->hazard_high, &high, at + 1))
             ;
-        peer->hazard_hint = at + 1;
+        dock_set32(&peer->hazard_hint, at + 1);
         return &h[at];
     }
     return NULL;
