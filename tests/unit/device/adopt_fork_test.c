@@ -325,6 +325,8 @@ static void all_descriptors_closed(void **state)
 
 int main(void)
 {
+    if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
+        return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_descriptors_closed), // before a device is open here
         cmocka_unit_test_setup_teardown(whoever_writes_first, set_up, tear_down),
