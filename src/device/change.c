@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Regions that are not memory registered once and for all: changed under the same keys, made of nothing,
-// looked up by key.
+// Regions that are not memory registered once and for all: changed under the same keys, looked up by key.
 #include <errno.h>
-#include <stdlib.h>
 
 #include "device/internal.h"
 
@@ -62,42 +60,6 @@ int dock_mr_change(struct dock_mr *mr, const struct dock_mr_change *c)
     } else {
         dock_pd_drop(dev, to.pd);
     }
-    return err;
-}
-
-int dock_mr_nothing(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
-{
-    struct dock_mr *mr;
-    int err = dock_pd_use(dev, pd);
-
-    if (err)
-        return err;
-    err = dock_count_up(dev, &dev->n_mr, dev->limits.max_mr, "memory regions");
-    if (err)
-        goto no_count;
-    mr = calloc(1, sizeof *mr);
-    err = mr ? 0 : dock_no_memory("a memory region");
-    if (err)
-        goto no_mr;
-    *mr = (struct dock_mr){.dev = dev,
-                           .pd = pd,
-                           .access = DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_NOTHING,
-                           .kind = DOCK_SEG_NOTHING,
-                           .len = UINT64_MAX,
-                           .off = DOCK_SEG_PLAIN};
-    err = dock_tid_take(dev, mr);
-    if (err)
-        goto no_tid;
-    dock_lkey_publish(dev, mr);
-    dock_segrec_publish(dev, mr, 0);
-    *out = mr;
-    return 0;
-no_tid:
-    free(mr);
-no_mr:
-    dock_count_down(dev, &dev->n_mr);
-no_count:
-    dock_pd_drop(dev, pd);
     return err;
 }
 

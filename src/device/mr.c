@@ -309,7 +309,7 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
     if (adopt)
         dock_adopt_lock();
     dev->adopt.whole += adopt && mr->implicit; // what it may touch is anywhere: no move goes on beside it
-    err = mr->implicit ? 0 : locate(dev, mr);
+    err = mr->implicit || mr->kind == DOCK_SEG_NOTHING ? 0 : locate(dev, mr);
     if (!err) {
         err = dock_tid_take(dev, mr);
         if (err)
@@ -428,6 +428,18 @@ int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t 
                      uint32_t access, struct dock_mr **out)
 {
     return dock_mr_register_as(dev, pd, addr, len, va, access, 0, out);
+}
+
+int dock_mr_nothing(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
+{
+    struct dock_mr like = {.dev = dev,
+                           .pd = pd,
+                           .access = DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_NOTHING,
+                           .kind = DOCK_SEG_NOTHING,
+                           .len = UINT64_MAX,
+                           .off = DOCK_SEG_PLAIN};
+
+    return make(dev, &like, out);
 }
 
 #define IMPLICIT_FIRST 4096u // page 0 is nobody's
