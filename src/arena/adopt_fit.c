@@ -41,14 +41,6 @@ bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint6
 
 // ---- pages that the kernel may hold
 
-struct entry { // linux_dirent64
-    uint64_t inode;
-    int64_t next;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-};
-
 static bool names_pinner(int dir, const char *name)
 {
     static const char *const pinners[] = {"anon_inode:[io_uring]", "anon_inode:[userfaultfd]"};
@@ -71,7 +63,7 @@ static bool descriptor_pins(void)
 
     while (!pins && (n = dock_rawcall(SYS_getdents64, fd, (long)room, sizeof room, 0, 0, 0)) > 0)
         for (long at = 0; at < n && !pins;) {
-            const struct entry *e = (const struct entry *)(void *)(room + at);
+            const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
             pins = names_pinner((int)fd, e->name);
             at += e->length;
         }

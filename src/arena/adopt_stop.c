@@ -154,14 +154,6 @@ static bool known(int32_t tid)
     return false;
 }
 
-struct entry { // linux_dirent64
-    uint64_t inode;
-    int64_t next;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-};
-
 // Seize what the list has and we have not yet. -1: it cannot be done; else how many were new.
 static int sweep(long dir)
 {
@@ -172,7 +164,7 @@ static int sweep(long dir)
     dock_rawcall(SYS_lseek, dir, 0, SEEK_SET, 0, 0, 0);
     while ((n = dock_rawcall(SYS_getdents64, dir, (long)room, sizeof room, 0, 0, 0)) > 0)
         for (long at = 0; at < n;) {
-            const struct entry *e = (const struct entry *)(void *)(room + at);
+            const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
             int32_t tid = number(e->name);
             at += e->length;
             if (!tid || tid == stop.caller || known(tid))

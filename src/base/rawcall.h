@@ -4,6 +4,7 @@
 #ifndef DOCK_BASE_RAWCALL_H
 #define DOCK_BASE_RAWCALL_H
 
+#include <stdint.h>
 #include <sys/syscall.h>
 
 static inline long dock_rawcall(long number, long a, long b, long c, long d, long e, long f)
@@ -34,5 +35,14 @@ static inline long dock_rawcall(long number, long a, long b, long c, long d, lon
 #error "system calls of this processor are not written down"
 #endif
 }
+
+// What SYS_getdents64 writes, one behind the other (linux_dirent64).
+struct dock_dirent {
+    uint64_t inode;
+    int64_t next;
+    uint16_t length; // to the next one
+    uint8_t type;
+    char name[];
+};
 
 #endif
