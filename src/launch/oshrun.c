@@ -271,8 +271,9 @@ static void take_signals(void)
     struct sigaction was;
 
     nohup = sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
-    for (unsigned i = 0; i < sizeof ours / sizeof *ours - nohup; i++)
-        sigaction(ours[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
+    for (unsigned i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (ours[i] != SIGHUP || !nohup)
+            sigaction(ours[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
     signal(SIGTTOU, SIG_IGN);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);

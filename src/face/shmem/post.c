@@ -265,18 +265,27 @@ void osh_get_nbi(struct dock_shmem_ctx *c, void *dest, const void *source, size_
     unlock(c);
 }
 
+// Blocks longer than a WR carries: each is a transfer of its own.
+static void strided_long(struct dock_shmem_ctx *c, struct osh_way *w, uint8_t op, struct osh_remote r,
+                         ptrdiff_t far, const char *here, ptrdiff_t near, const struct osh_strides *s)
+{
+    for (size_t i = 0; i < s->blocks; i++) {
+        struct osh_remote there = {r.addr + (uint64_t)((ptrdiff_t)i * far), r.key};
+        uint32_t flags = op == DOCK_OP_READ && i + 1 == s->blocks ? DOCK_F_COMPLETE : 0;
+        transfer(c, w, op, flags, there, here + (ptrdiff_t)i * near, s->size);
+    }
+}
+
 // Blocks with gaps: a WR each, a doorbell for each batch. `far` strides in the peer's memory, `near` in ours.
 static void strided(struct dock_shmem_ctx *c, struct osh_way *w, uint8_t op, struct osh_remote r,
                     ptrdiff_t far, const void *here, ptrdiff_t near, const struct osh_strides *s)
 {
     struct batch b;
 
-    for (size_t i = 0; s->size > PIECE && i < s->blocks; i++)
-        transfer(c, w, op, op == DOCK_OP_READ && i + 1 == s->blocks ? DOCK_F_COMPLETE : 0,
-                 (struct osh_remote){r.addr + (uint64_t)((ptrdiff_t)i * far), r.key},
-                 (const char *)here + (ptrdiff_t)i * near, s->size);
-    if (s->size > PIECE)
+    if (s->size > PIECE) {
+        strided_long(c, w, op, r, far, here, near, s);
         return;
+    }
     begin(&b, c, w);
     for (size_t i = 0; i < s->blocks; i++) {
         struct dock_sge sge = {.addr = (uintptr_t)here + (uintptr_t)((ptrdiff_t)i * near),
