@@ -81,6 +81,15 @@ bool dock_extent_take(struct dock_extent **free, struct dock_extent **spare, uin
     return false;
 }
 
+void dock_extent_take_at(struct dock_extent **free, struct dock_extent **spare, uint64_t off, uint64_t size)
+{
+    struct dock_extent **at = free;
+
+    while ((*at)->off + (*at)->size <= off)
+        at = &(*at)->next;
+    cut(at, spare, off, size);
+}
+
 static bool adjoin(const struct dock_extent *low, const struct dock_extent *high, unsigned shift)
 {
     return low->off + low->size == high->off && low->off >> shift == high->off >> shift;

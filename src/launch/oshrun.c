@@ -4,7 +4,6 @@
 // takes the job with it, and nothing stays behind, no process, no file.
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/job.h"
+#include "launch/keeper.h"
 
 #define GRACE_NS 1000000000ull // the others may say what they miss before they are asked to end
 #define TERM_NS 2000000000ull  // and so long they may take to end
@@ -26,6 +26,7 @@ static struct {
     unsigned size;
     char dir[64], file[80];
     struct dock_job *job;
+    struct dock_keeper keeper;
     pid_t pid[DOCK_JOB_MAX]; // 0: ended
     unsigned running;
     int status;         // the job's
@@ -61,31 +62,16 @@ static void on_signal(int sig)
 
 static bool nohup; // started to outlive its terminal: the PEs are too
 
-static int make_job(void)
+static int make_directory(void)
 {
     // Below /tmp whatever TMPDIR says: socket paths have 108 bytes.
     snprintf(run.dir, sizeof run.dir, "/tmp/drydock-job-XXXXXX");
     if (!mkdtemp(run.dir)) {
         say("no directory for the job: %s", strerror(errno));
-        run.dir[0] = '\0';
         return -1;
     }
     snprintf(run.file, sizeof run.file, "%s/job", run.dir);
-    return dock_job_open(run.file, run.size, &run.job);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    remove(path);
     return 0;
-}
-
-static void remove_job(void)
-{
-    nftw(run.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 // In the child.
@@ -103,6 +89,7 @@ static void become(unsigned rank, char **argv, pid_t parent)
     if (!nohup)
         signal(SIGHUP, SIG_DFL);
     signal(SIGTTOU, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (rank || isatty(STDIN_FILENO)) { // a background group may not read the terminal
@@ -141,6 +128,7 @@ static int start_all(char **argv)
             return -errno;
         }
         setpgid(pid, pid); // whoever is first
+        dock_keeper_tell(&run.keeper, pid);
         run.pid[i] = pid;
         run.running++;
     }
@@ -163,7 +151,6 @@ static void ended(unsigned rank, int how)
     uint32_t state = dock_acquire32(&seat->state); // pairs with the PE's publish
     int status = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
 
-    kill(-run.pid[rank], SIGKILL); // what it started and left
     run.pid[rank] = 0;
     run.running--;
     if (run.ending_ns && (run.cause_known || run.asked)) // it was told to, or says for itself why
@@ -192,14 +179,27 @@ static void ended(unsigned rank, int how)
     end_job(status ? status : EXIT_FAILURE);
 }
 
+// What a PE started and left ends with it, while its number, which is its group's, is still its own: it is
+// looked at first and taken off afterwards.
 static void reap(void)
 {
-    int how;
+    siginfo_t info = {0};
 
-    for (pid_t pid; (pid = waitpid(-1, &how, WNOHANG)) > 0;)
-        for (unsigned i = 0; i < run.size; i++)
-            if (run.pid[i] == pid)
-                ended(i, how);
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
+        pid_t pid = info.si_pid;
+        unsigned i = 0;
+        int how;
+
+        while (i < run.size && run.pid[i] != pid)
+            i++;
+        if (i < run.size) {
+            kill(-pid, SIGKILL);
+            dock_keeper_tell(&run.keeper, -pid);
+        }
+        if (waitpid(pid, &how, 0) == pid && i < run.size)
+            ended(i, how);
+        info.si_pid = 0;
+    }
 }
 
 static void press_on(void)
@@ -233,8 +233,7 @@ static void see_it_through(void)
         if (run.ending_ns)
             press_on();
     }
-    while (waitpid(-1, NULL, WNOHANG) > 0) // what PEs started came to us
-        ;
+    dock_keeper_sweep(&run.keeper);
 }
 
 static void usage(void)
@@ -275,6 +274,7 @@ static void take_signals(void)
         if (ours[i] != SIGHUP || !nohup)
             sigaction(ours[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
     signal(SIGTTOU, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); // the keeper may be killed, and who reads us may go
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL); // it ends the naps of see_it_through
@@ -289,14 +289,15 @@ int main(int argc, char **argv)
     if (!*program)
         usage();
     take_signals();
-    if (make_job()) {
-        if (run.dir[0])
-            remove_job();
+    if (make_directory())
+        return EXIT_FAILURE;
+    if (dock_keeper_start(&run.keeper, run.dir) || dock_job_open(run.file, run.size, &run.job)) {
+        dock_keeper_end(&run.keeper, run.dir);
         return EXIT_FAILURE;
     }
     if (start_all(program))
         end_job(EXIT_FAILURE);
     see_it_through();
-    remove_job();
+    dock_keeper_end(&run.keeper, run.dir);
     return run.status;
 }

@@ -131,7 +131,7 @@ static int open_memory(struct osh_card *card)
 {
     int err;
 
-    osh.heap_size = heap_size() + OSH_HEAD_BYTES;
+    osh.heap_size = heap_size() + OSH_HEAD_BYTES + OSH_HEAP_SLACK;
     err = open_device(osh.heap_size);
     if (!err)
         err = dock_pd_create(osh.dev, &osh.pd);
@@ -174,7 +174,7 @@ static void tell(void)
                 "SHMEM_INFO            this\n"
                 "SHMEM_SYMMETRIC_SIZE  bytes of the symmetric heap, with k, m, g or t (now %llu)\n"
                 "SHMEM_DEBUG           say on standard error what is done (as DRYDOCK_LOG=info)\n",
-                (unsigned long long)(osh.heap_size - OSH_HEAD_BYTES));
+                (unsigned long long)(osh.heap_size - OSH_HEAD_BYTES - OSH_HEAP_SLACK));
 }
 
 // Leaving main is as good as shmem_finalize; a failure is not waited for.
@@ -237,8 +237,7 @@ API(shmem_init);
 
 static void release(void)
 {
-    while (osh.contexts)
-        osh_ctx_close(osh.contexts);
+    osh_ctx_end_all();
     for (int pe = 0; pe < osh.n; pe++)
         dock_up_peer_put(osh.dev, osh.pe[pe].peer);
     osh_target_close();

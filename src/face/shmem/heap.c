@@ -191,6 +191,23 @@ void shmem_free(void *ptr)
 }
 API(shmem_free);
 
+// Elsewhere, or where the old object and its free neighbours lie. NULL: the old one is as it was.
+static void *move(struct block old, size_t size)
+{
+    char *from = osh.heap + old.off;
+
+    give(from);
+    char *to = take(size, GRAIN);
+    if (to) {
+        memmove(to, from, old.size < size ? old.size : size);
+        return to;
+    }
+    if (dock_extent_stock(&heap.spare) || remember(old.off, old.size)) // room for one there was a moment ago
+        osh_fatal("no memory for the list of the symmetric heap");
+    dock_extent_take_at(&heap.free, &heap.spare, old.off, old.size);
+    return NULL;
+}
+
 void *shmem_realloc(void *ptr, size_t size)
 {
     started();
@@ -203,14 +220,9 @@ void *shmem_realloc(void *ptr, size_t size)
     shmem_barrier_all();
     pthread_mutex_lock(&heap.lock);
     const struct block *b = block_of(ptr);
-    uint64_t had = b ? b->size : 0;
-    void *p = !b ? NULL : had >= size ? ptr : take(size, GRAIN);
+    void *p = !b ? NULL : b->size >= size ? ptr : move(*b, size);
     if (!b)
         dock_error("PE %d: shmem_realloc of %p, which is no object of the symmetric heap", osh.me, ptr);
-    if (p && p != ptr) {
-        memcpy(p, ptr, had);
-        give(ptr);
-    }
     pthread_mutex_unlock(&heap.lock);
     shmem_barrier_all();
     return p;

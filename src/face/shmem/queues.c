@@ -146,7 +146,7 @@ int osh_ctx_open(struct dock_shmem_team *team, long options, struct dock_shmem_c
     return 0;
 }
 
-void osh_ctx_close(struct dock_shmem_ctx *c)
+static void take_apart(struct dock_shmem_ctx *c)
 {
     osh_quiet(c);
     delist(c);
@@ -154,5 +154,24 @@ void osh_ctx_close(struct dock_shmem_ctx *c)
         if (c->way[pe].qp)
             dock_qp_destroy(c->way[pe].qp);
     dock_cq_destroy(c->cq);
+}
+
+void osh_ctx_close(struct dock_shmem_ctx *c)
+{
+    take_apart(c);
     free(c);
+}
+
+// A program may use its handles after shmem_finalize: they are of a team that has no PE.
+void osh_ctx_end_all(void)
+{
+    static struct dock_shmem_team nobody;
+
+    while (osh.contexts) {
+        struct dock_shmem_ctx *c = osh.contexts;
+        take_apart(c);
+        c->team = &nobody;
+        c->next = osh.ended_contexts;
+        osh.ended_contexts = c;
+    }
 }

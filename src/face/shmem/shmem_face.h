@@ -112,9 +112,9 @@ struct osh {
     uint64_t heap_size;
     struct dock_job *job;
     char job_file[160];
-    pthread_mutex_t lock; // of contexts and teams
-    struct dock_shmem_ctx *contexts;
-    uint64_t free_slots; // of team words, a bit each
+    pthread_mutex_t lock;                             // of contexts and teams
+    struct dock_shmem_ctx *contexts, *ended_contexts; // the latter are kept, so that their use is named
+    uint64_t free_slots;                              // of team words, a bit each
     bool own_device;
     bool ended;
 };
@@ -134,6 +134,8 @@ static inline struct osh_head *osh_head(void)
 
 #define OSH_ALIGN_MAX ((uintptr_t)16 << 20)
 #define OSH_HEAD_BYTES ((sizeof(struct osh_head) + 4095) & ~4095ul)
+// Small objects beside one that is as long as SHMEM_SYMMETRIC_SIZE says, and what rounding takes.
+#define OSH_HEAP_SLACK (64ul << 10)
 
 // ---- boot.c, job.c, pmi.c
 
@@ -168,6 +170,7 @@ void osh_heap_close(void);
 
 int osh_ctx_open(struct dock_shmem_team *team, long options, struct dock_shmem_ctx **out);
 void osh_ctx_close(struct dock_shmem_ctx *c);
+void osh_ctx_end_all(void); // the library ends before they do
 int osh_way_open(struct dock_shmem_ctx *c, int pe);
 void osh_bad_pe(int pe, int n) __attribute__((cold, noreturn));
 void osh_bad_address(const void *addr, size_t len, int pe) __attribute__((cold, noreturn));

@@ -84,6 +84,27 @@ static void exhausted(void)
     shmem_free(first);
 }
 
+// All that SHMEM_SYMMETRIC_SIZE says, a mebibyte, beside a small object; and an object may grow into what it
+// has and what is free beside it.
+static void the_whole_heap(void)
+{
+    const size_t all = 1 << 20;
+    char *small = shmem_malloc(100), *whole = shmem_malloc(all);
+
+    if (!small || !whole)
+        shmem_global_exit(9);
+    shmem_free(whole);
+    char *p = shmem_malloc(1000);
+    memset(p, 7, 1000);
+    p = shmem_realloc(p, all);
+    if (!p || p[0] != 7 || p[999] != 7)
+        shmem_global_exit(10);
+    if (shmem_realloc(p, all + all / 4) || p[0] != 7 || p[999] != 7)
+        shmem_global_exit(11);
+    shmem_free(p);
+    shmem_free(small);
+}
+
 static void not_an_object(void)
 {
     char *p = shmem_malloc(128);
@@ -122,6 +143,37 @@ static void put_after_finalize(void)
     shmem_long_p(&x, 1, 0);
 }
 
+static shmem_ctx_t left_over(void)
+{
+    shmem_ctx_t c;
+
+    if (shmem_ctx_create(0, &c))
+        shmem_global_exit(9);
+    shmem_ctx_long_p(c, &x, 1, 0);
+    shmem_finalize();
+    return c;
+}
+
+static void context_after_finalize(void)
+{
+    shmem_ctx_long_p(left_over(), &x, 1, 0);
+}
+
+static void context_quiet_after_finalize(void)
+{
+    shmem_ctx_quiet(left_over());
+}
+
+// In its own group and session no more: it is found all the same.
+static void leaves_a_session(void)
+{
+    if (fork() == 0) {
+        setsid();
+        for (;;)
+            pause();
+    }
+}
+
 static void leaves_a_child(void)
 {
     if (fork() == 0) {
@@ -142,13 +194,17 @@ static const struct {
     {"no_such_pe", no_such_pe},
     {"negative_pe", negative_pe},
     {"exhausted", exhausted},
+    {"the_whole_heap", the_whole_heap},
     {"not_an_object", not_an_object},
     {"global_exit", global_exit},
     {"no_finalize", no_finalize},
     {"failed_after_finalize", failed_after_finalize},
     {"after_finalize", after_finalize},
     {"put_after_finalize", put_after_finalize},
+    {"context_after_finalize", context_after_finalize},
+    {"context_quiet_after_finalize", context_quiet_after_finalize},
     {"leaves_a_child", leaves_a_child},
+    {"leaves_a_session", leaves_a_session},
 };
 
 int main(int argc, char **argv)

@@ -103,6 +103,20 @@ static void a_failed_take_changes_nothing(void **state)
     assert_int_equal(nodes(list), 1);
 }
 
+static void a_given_place_can_be_taken_again_wherever_it_lies(void **state)
+{
+    static const uint64_t off[] = {0, 64, 4096, (1 << SHIFT) - 64};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof off / sizeof *off; i++)
+        dock_extent_take_at(&list, &spare, off[i], 64);
+    assert_int_equal(take(64, 64), 128);
+    for (unsigned i = 0; i < sizeof off / sizeof *off; i++)
+        dock_extent_give(&list, &spare, off[i], 64, SHIFT);
+    dock_extent_give(&list, &spare, 128, 64, SHIFT);
+    assert_int_equal(nodes(list), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +125,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(neighbours_merge_in_any_order, setup, teardown),
         cmocka_unit_test_setup_teardown(windows_do_not_merge, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failed_take_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_given_place_can_be_taken_again_wherever_it_lies, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
