@@ -6,9 +6,9 @@
 #include "device/internal.h"
 
 // One that may be overrun has room for the entry that is being written beside `depth` whole ones.
-static uint32_t ring_size(const struct dock_cq_attr *attr)
+uint32_t dock_cq_ring_size(uint32_t depth, bool ignore_overrun)
 {
-    return dock_power_of_two(attr->depth + attr->ignore_overrun);
+    return dock_power_of_two(depth + ignore_overrun);
 }
 
 static uint64_t bytes_of(uint32_t size)
@@ -19,7 +19,7 @@ static uint64_t bytes_of(uint32_t size)
 static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
 {
     struct dock_arena *a = &cq->dev->arena;
-    uint32_t size = ring_size(attr), start = cq->dev->start_index;
+    uint32_t size = dock_cq_ring_size(attr->depth, attr->ignore_overrun), start = cq->dev->start_index;
     int err = dock_arena_alloc(a, bytes_of(size), 64, &cq->rec_off);
 
     if (err)
@@ -29,6 +29,7 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
         cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size, attr->depth, cq->id,
         (attr->ignore_overrun ? DOCK_CQ_OVERWRITE : 0) | (attr->stamps ? DOCK_CQ_STAMPS : 0), start);
     cq->ci = start;
+    cq->own_bytes = bytes_of(size);
     return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
 }
 
@@ -89,7 +90,8 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
     return 0;
 no_ring:
     if (cq->rec)
-        dock_arena_free(&dev->arena, cq->rec_off, bytes_of(ring_size(attr)));
+        dock_arena_free(&dev->arena, cq->rec_off,
+                        bytes_of(dock_cq_ring_size(attr->depth, attr->ignore_overrun)));
     dock_id_give(dev, cq->id);
 no_id:
     free(cq);
@@ -111,7 +113,9 @@ int dock_cq_destroy(struct dock_cq *cq)
         dock_chan_leave(cq->chan, cq);
     dock_events_forget(cq->events, cq, &cq->events_got);
     dock_id_give(dev, cq->id);
-    dock_arena_free(&dev->arena, cq->rec_off, bytes_of(cq->view.size));
+    dock_arena_free(&dev->arena, cq->rec_off, cq->own_bytes);
+    if (cq->ring_bytes)
+        dock_arena_free(&dev->arena, cq->ring_off, cq->ring_bytes);
     dock_count_down(dev, &dev->n_cq);
     free(cq);
     return 0;

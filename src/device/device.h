@@ -157,6 +157,10 @@ struct dock_cq_attr {
 int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out);
 int dock_cq_destroy(
     struct dock_cq *cq); // -EBUSY while queues use it; blocks until its events are acknowledged
+// From now on exactly `depth` completions fit; what stands there stays, in order. -EINVAL: not 1 .. max_cqe,
+// or the queue of a raw producer, which knows its ring by address. -EBUSY: more than `depth` stand there
+// unpolled.
+int dock_cq_resize(struct dock_cq *cq, uint32_t depth);
 // One shot: the next completion (or the next solicited or failed one) puts one event on the channel.
 // `at_once`: if completions newer than the last poll are already there the event comes now (URMA's rule;
 // verbs: false).

@@ -67,6 +67,17 @@ static bool completed(const struct dock_cqview *v, uint32_t ci, uint32_t queue, 
     return false;
 }
 
+// The tail is held meanwhile: the ring stays where it is.
+static bool completed_held(struct dock_cqview *v, const struct dock_waiter *w, uint32_t ci, uint32_t queue,
+                           uint32_t receive)
+{
+    uint32_t tail = dock_cq_hold(v, w);
+    bool is = completed(v, ci, queue, receive);
+
+    dock_cq_let_go(v, w, tail);
+    return is;
+}
+
 // A claim made by one who died before the consumer index moved: the receive is still posted.
 static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t receive)
 {
@@ -84,7 +95,7 @@ static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t rece
 void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
 {
     struct dock_rqview *v = &qp->rq->view;
-    const struct dock_cqview *cq = &qp->recv_cq->view;
+    struct dock_cqview *cq = &qp->recv_cq->view;
     bool inherited;
     uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
     uint32_t polled = dock_acquire32(&cq->rec->ci); // pairs with dock_cq_end
@@ -94,7 +105,7 @@ void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
         if (!claim || dock_claim_queue(claim) != qp->number || (who && (dock_who)(claim >> 32) != who))
             continue;
         bool posted = still_posted(v, ci, n);
-        if (!posted && completed(cq, polled, qp->number, n))
+        if (!posted && completed_held(cq, &qp->dev->waiter, polled, qp->number, n))
             continue;
         if (dock_claim64(&v->claims[n], &claim, 0) && !posted)
             flush_one(qp, n);

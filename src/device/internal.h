@@ -96,7 +96,8 @@ struct dock_cq {
     struct dock_dev *dev;
     struct dock_cqview view;
     struct dock_cqrec *rec;
-    uint64_t rec_off;
+    uint64_t rec_off, own_bytes;   // the record and the ring that it was made with, one allocation
+    uint64_t ring_off, ring_bytes; // of the ring that it was resized to; 0 bytes: never
     uint32_t id;
     uint32_t ci;
     dock_a32 lock;
@@ -387,6 +388,9 @@ void dock_rq_flush_claims(struct dock_qp *qp, dock_who who);
 // The queue goes away: a shared queue's receives that it had claimed are free again.
 void dock_rq_forget_claims(struct dock_qp *qp);
 void dock_cq_overrun(struct dock_cq *cq);
+
+// ---- cq.c: so many entries for a CQ of this depth
+uint32_t dock_cq_ring_size(uint32_t depth, bool ignore_overrun);
 
 // ---- complete.c
 int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited);

@@ -6,38 +6,64 @@
 
 #include "base/clock.h"
 
-int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *out)
+#define OPEN_SPINS 100000u
+
+// One reading of the record. False: it does not hold together.
+static bool read_record(struct dock_view *view, uint64_t off, struct dock_cqview *out)
 {
     struct dock_cqrec *rec = off % 64 ? NULL : dock_view_at(view, off, sizeof *rec);
 
     if (!rec)
-        return -EBADMSG;
+        return false;
+    uint32_t epoch = dock_acquire32(&rec->epoch); // pairs with the publish in dock_cqring_move
     struct dock_cqrec seen = {
         .ring = rec->ring, .size = rec->size, .depth = rec->depth, .id = rec->id, .flags = rec->flags};
     if (rec->sum != dock_cqrec_sum(&seen) || seen.size == 0 || seen.size & (seen.size - 1) ||
         seen.depth > seen.size || seen.ring % 64)
-        return -EBADMSG;
+        return false;
     struct dock_cqe *ring = dock_view_at(view, seen.ring, (uint64_t)seen.size * sizeof *ring);
-    if (!ring)
-        return -EBADMSG;
     *out = (struct dock_cqview){.rec = rec,
                                 .ring = ring,
                                 .size = seen.size,
                                 .depth = seen.depth,
                                 .shift = (uint32_t)__builtin_ctz(seen.size),
-                                .flags = seen.flags};
-    return 0;
+                                .flags = seen.flags,
+                                .epoch = epoch,
+                                .view = view,
+                                .off = off};
+    return ring != NULL;
+}
+
+int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *out)
+{
+    struct dock_cqrec *rec = off % 64 ? NULL : dock_view_at(view, off, sizeof *rec);
+
+    // While it is resized it does not hold together for a moment: its owner holds the tail word then.
+    for (unsigned spins = 0; rec && spins < OPEN_SPINS; spins++) {
+        uint32_t epoch = dock_acquire32(&rec->epoch); // pairs with the publishes in dock_cqring_move
+        if (read_record(view, off, out))
+            return 0;
+        if (epoch == dock_acquire32(&rec->epoch) && !(epoch & 1))
+            break;
+        dock_relax();
+    }
+    return -EBADMSG;
+}
+
+// Every slot shows the opposite of what will make it valid at its first use.
+static void blank(struct dock_cqe *ring, uint32_t size, uint32_t start)
+{
+    uint32_t shift = (uint32_t)__builtin_ctz(size);
+
+    for (uint32_t i = 0; i < size; i++)
+        atomic_store_explicit(&ring[(start + i) & (size - 1)].dw0,
+                              dock_cqe_owner(start + i, shift) ^ DOCK_CQE_OWNER, memory_order_relaxed);
 }
 
 void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t ring_off, uint32_t size,
                         uint32_t depth, uint32_t id, uint32_t flags, uint32_t start)
 {
-    uint32_t shift = (uint32_t)__builtin_ctz(size);
-
-    // Every slot shows the opposite of what will make it valid at its first use.
-    for (uint32_t i = 0; i < size; i++)
-        atomic_store_explicit(&ring[(start + i) & (size - 1)].dw0,
-                              dock_cqe_owner(start + i, shift) ^ DOCK_CQE_OWNER, memory_order_relaxed);
+    blank(ring, size, start);
     rec->ring = ring_off;
     rec->size = size;
     rec->depth = depth;
@@ -47,6 +73,66 @@ void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t 
     dock_set64(&rec->tail, dock_word_make(start, 0));
     dock_set32(&rec->ci, start);
     dock_set32(&rec->ci_seen, start);
+}
+
+// What stands in [ci, tail) of the old ring, with the owner bits of the new one.
+static void carry(const struct dock_cqview *v, struct dock_cqe *ring, uint32_t size, uint32_t ci,
+                  uint32_t tail)
+{
+    uint32_t shift = (uint32_t)__builtin_ctz(size);
+
+    for (uint32_t pos = ci; pos != tail; pos++) {
+        const struct dock_cqe *from = &v->ring[pos & (v->size - 1)];
+        struct dock_cqe *to = &ring[pos & (size - 1)];
+        uint32_t dw0 = (dock_peek32(&from->dw0) & ~DOCK_CQE_OWNER) | dock_cqe_owner(pos, shift);
+        memcpy(&to->idx_local, &from->idx_local, sizeof *to - sizeof to->dw0);
+        dock_set32(&to->dw0, dw0); // published by the epoch
+    }
+}
+
+uint32_t dock_cq_hold(struct dock_cqview *v, const struct dock_waiter *w)
+{
+    bool inherited;
+    uint32_t tail = dock_word_lock(&v->rec->tail, w, &inherited);
+
+    return tail + (inherited && dock_cq_stands(v, tail)); // the dead holder had published its entry
+}
+
+void dock_cq_let_go(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail)
+{
+    dock_word_unlock(&v->rec->tail, w, tail);
+}
+
+int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe *ring,
+                     uint64_t ring_off, uint32_t size, uint32_t depth, uint32_t ci)
+{
+    struct dock_cqrec *rec = v->rec;
+    uint32_t tail = dock_cq_hold(v, w);
+    int err = -EBUSY;
+
+    if (tail - ci > depth)
+        goto out;
+    blank(ring, size, tail);
+    carry(v, ring, size, ci, tail);
+    dock_set32(&rec->epoch, v->epoch + 1);
+    dock_fence_store(); // odd before the first change
+    rec->ring = ring_off;
+    rec->size = size;
+    rec->depth = depth;
+    rec->sum = dock_cqrec_sum(rec);
+    dock_publish32(&rec->epoch, v->epoch + 2); // pairs with dock_cqview_open and refresh
+    err = read_record(v->view, v->off, v) ? 0 : -EBADMSG;
+out:
+    dock_cq_let_go(v, w, tail);
+    return err;
+}
+
+// The tail word is held, so the record stands still: a ring that was resized is found anew. False: the record
+// does not hold together.
+static bool refresh(struct dock_cqview *v)
+{
+    // pairs with the publish in dock_cqring_move
+    return __builtin_expect(dock_acquire32(&v->rec->epoch) == v->epoch, 1) || read_record(v->view, v->off, v);
 }
 
 // Room for one more at `tail`? Guarded by the tail word.
@@ -78,6 +164,11 @@ int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const st
     bool inherited;
     uint32_t tail = dock_word_lock(&v->rec->tail, w, &inherited);
 
+    *first = false;
+    if (__builtin_expect(!refresh(v), 0)) {
+        dock_word_unlock(&v->rec->tail, w, tail);
+        return -EOVERFLOW;
+    }
     if (__builtin_expect(inherited, 0) && dock_cq_stands(v, tail))
         tail++; // the dead holder had published its entry, only the tail is behind
     dock_probe(DOCK_AT_CQE_LOCK, v->rec->id, tail);

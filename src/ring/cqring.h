@@ -23,13 +23,14 @@ enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
 #define DOCK_CQ_STAMPS 2u    // producers write the time
 
 struct dock_cqrec {
-    // line 0: the owner's, written at creation
+    // line 0: the owner's, written at creation and when it is resized
     uint64_t ring;  // offset of `size` entries
     uint32_t size;  // a power of two: the owner bit needs it
     uint32_t depth; // so many fit
     uint32_t id;
     uint32_t flags; // DOCK_CQ_*
     uint32_t sum;
+    dock_a32 epoch; // moves when ring, size and depth do, under the tail word; odd while they change
     // line 1: the producers'
     _Alignas(64) dock_a64 tail; // {tail, holder}
     dock_a32 ci_seen;           // the consumer index as last read, guarded by the tail word
@@ -52,11 +53,14 @@ static inline uint32_t dock_cqrec_sum(const struct dock_cqrec *r)
     return (uint32_t)(h ^ h >> 32);
 }
 
-// A CQ as one process sees it: pointers into its own mapping, sizes checked once.
+// A CQ as one process sees it: pointers into its own mapping, sizes checked once per epoch.
 struct dock_cqview {
     struct dock_cqrec *rec;
     struct dock_cqe *ring;
     uint32_t size, shift, depth, flags;
+    uint32_t epoch;
+    struct dock_view *view;
+    uint64_t off;
 };
 
 // -EBADMSG: the record does not hold together.
@@ -65,6 +69,16 @@ int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *o
 // Format a new record and ring whose indices start at `start`.
 void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t ring_off, uint32_t size,
                         uint32_t depth, uint32_t id, uint32_t flags, uint32_t start);
+
+// A new ring for a record in use, by its owner: `depth` completions fit from now on, in `size` entries.
+// What stands from position `ci` on is moved there; `v`, the owner's own view, is opened anew. -EBUSY: more
+// stands than would fit.
+int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe *ring,
+                     uint64_t ring_off, uint32_t size, uint32_t depth, uint32_t ci);
+
+// Hold the tail word without producing: between the two nothing is appended and the ring stays where it is.
+uint32_t dock_cq_hold(struct dock_cqview *v, const struct dock_waiter *w);
+void dock_cq_let_go(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail);
 
 // The owner bit of a valid entry at position `pos`: 1 on the first pass.
 static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)

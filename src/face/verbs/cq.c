@@ -172,9 +172,16 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
+    int err;
+
     if (!cq || cqe < 1)
         return dock_refuse(EINVAL, "ibv_resize_cq: no queue, or %d entries", cqe);
-    return dock_refuse(EOPNOTSUPP, "ibv_resize_cq: the depth of a completion queue is fixed at creation");
+    if (!vb_cq_known(cq))
+        return vb_status(dock_refuse(ENOENT, "ibv_resize_cq: no queue has handle %#x", cq->handle));
+    err = dock_cq_resize(vb_cq(cq)->dev, (uint32_t)cqe);
+    if (!err)
+        cq->cqe = cqe;
+    return err == -EBUSY ? EINVAL : -err; // as the kernel: a size that does not hold what stands there
 }
 
 int ibv_destroy_cq(struct ibv_cq *cq)
