@@ -201,7 +201,8 @@ void dock_arena_release(struct dock_arena *a)
     pthread_mutex_unlock(&a->lock);
 }
 
-// `size` is a multiple of GRAIN and fits into a window.
+// What is allocated is accessible: dock_arena_at needs no length. `size` is a multiple of GRAIN and fits into
+// a window.
 static int take(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off)
 {
     bool found = false;
@@ -220,7 +221,10 @@ static int take(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *o
         dock_extent_unstock(&a->spare);
 unlock:
     pthread_mutex_unlock(&a->lock);
-    return ret;
+    if (ret || dock_view_at(&a->view, *off, size))
+        return ret;
+    give(a, *off, size);
+    return -ENOMEM;
 }
 
 static int acquire(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off)
@@ -298,7 +302,7 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     ret = grow(a);
     if (!ret && first)
         ret = dock_arena_alloc(a, first, GRAIN, &off); // the first allocation of an empty window is at 0
-    if (!ret && !dock_view_map(&a->view, 0))
+    if (!ret && !dock_view_at(&a->view, 0, first))
         ret = -ENOMEM;
     if (!ret)
         return 0;
@@ -348,7 +352,7 @@ int dock_arena_offset(const struct dock_arena *a, const void *p, uint64_t len, u
 
     for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         char *base =
-            atomic_load_explicit(&a->view.window[i], memory_order_acquire); // pairs with dock_view_map
+            atomic_load_explicit(&a->view.window[i], memory_order_acquire); // pairs with window_at of view.c
         uint64_t inside = (uintptr_t)p - (uintptr_t)base;
 
         if (!base || inside >= window)

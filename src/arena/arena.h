@@ -15,11 +15,15 @@
 #define DOCK_WINDOW_SHIFT 30       // 1 GiB
 #define DOCK_WINDOW_SHIFT_SMALL 26 // 64 MiB: under sanitizers, valgrind, RLIMIT_AS
 
-// A mapping of somebody's arena, ours or a peer's. Mappings are MADV_DONTDUMP and MADV_DONTFORK.
+// A mapping of somebody's arena, ours or a peer's. Mappings are MADV_DONTDUMP and MADV_DONTFORK. A window is
+// mapped whole and made accessible in chunks, so that mlockall(MCL_CURRENT), which fills what is accessible,
+// does not fill the holes of the file.
 struct dock_view {
     int fd;
     unsigned shift;                       // of the window size
+    unsigned chunk;                       // shift of the chunk size: 64 in a window, a page at least
     _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
+    dock_a64 chunks[DOCK_WINDOWS];        // a bit for each that is accessible
     pthread_mutex_t lock;                 // of mapping, not of reading
     int pid;                              // that opened it: a forked child has none of the mappings
     struct dock_view *next, *prev;        // of the process
@@ -36,8 +40,17 @@ void dock_views_each(void (*each)(const struct dock_view *v, void *window));
 // Owns `fd` from then on, also on failure.
 int dock_view_open(struct dock_view *v, int fd, unsigned shift);
 void dock_view_close(struct dock_view *v);
-// The cold half of dock_view_at: checks that the window is inside the file and maps it. NULL if not.
-char *dock_view_map(struct dock_view *v, unsigned window);
+// The cold half of dock_view_at: checks that the window is inside the file, maps it, and makes these chunks
+// of it accessible. NULL if not.
+char *dock_view_map(struct dock_view *v, unsigned window, uint64_t chunks);
+
+// The chunks that [inside, inside + len) of a window touches; of no bytes, the one where they would be.
+static inline uint64_t dock_view_chunks(const struct dock_view *v, uint64_t inside, uint64_t len)
+{
+    uint64_t first = inside >> v->chunk, last = (inside + (len ? len - 1 : 0)) >> v->chunk;
+
+    return ((uint64_t)2 << last) - ((uint64_t)1 << first);
+}
 
 // Pointer to `len` bytes at `off`, NULL if they are not inside one window of the file. Any thread.
 static inline void *dock_view_at(struct dock_view *v, uint64_t off, uint64_t len)
@@ -46,10 +59,13 @@ static inline void *dock_view_at(struct dock_view *v, uint64_t off, uint64_t len
 
     if (window >= DOCK_WINDOWS || len > ((uint64_t)1 << v->shift) - inside)
         return NULL;
-    char *base = atomic_load_explicit(&v->window[window], memory_order_acquire); // pairs with dock_view_map
-    if (__builtin_expect(!base, 0) && !(base = dock_view_map(v, (unsigned)window)))
-        return NULL;
-    return base + inside;
+    uint64_t need = dock_view_chunks(v, inside, len);
+    if (__builtin_expect((dock_acquire64(&v->chunks[window]) & need) != need,
+                         0)) { // pairs with dock_view_map
+        char *base = dock_view_map(v, (unsigned)window, need);
+        return base ? base + inside : NULL;
+    }
+    return atomic_load_explicit(&v->window[window], memory_order_relaxed) + inside;
 }
 
 struct dock_arena {
@@ -73,7 +89,7 @@ void dock_arena_destroy(struct dock_arena *a);
 // pages (no memory is -ENOMEM here, never SIGBUS later; in a full cgroup the kernel may kill instead, as for
 // any touch of memory). -EFBIG if larger than a window.
 int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);
-// Reserve without pages: a sparse table whose pages come as they are touched.
+// Reserve without pages: a sparse table whose pages come as they are touched (or by mlockall).
 int dock_arena_reserve(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *off);
 // Give back exactly what was allocated; whole pages of it return to the system.
 void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size);

@@ -13,6 +13,7 @@
 
 #define SHIFT_MIN 16 // a window is at least a page on every machine
 #define SHIFT_MAX 40
+#define CHUNKS_SHIFT 6 // as many chunks in a window as a word has bits
 
 static pthread_mutex_t views_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dock_view *views;
@@ -69,6 +70,13 @@ static void delist(struct dock_view *v)
         v->next->prev = v->prev;
 }
 
+static unsigned chunk_shift(unsigned shift)
+{
+    unsigned page = (unsigned)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+
+    return shift - CHUNKS_SHIFT > page ? shift - CHUNKS_SHIFT : page;
+}
+
 int dock_view_open(struct dock_view *v, int fd, unsigned shift)
 {
     int seals = fcntl(fd, F_GET_SEALS), ret = 0;
@@ -89,9 +97,12 @@ int dock_view_open(struct dock_view *v, int fd, unsigned shift)
     }
     v->fd = fd;
     v->shift = shift;
+    v->chunk = chunk_shift(shift);
     v->pid = getpid();
-    for (unsigned i = 0; i < DOCK_WINDOWS; i++)
+    for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         atomic_init(&v->window[i], NULL);
+        dock_set64(&v->chunks[i], 0);
+    }
     enlist(v);
     return 0;
 }
@@ -103,6 +114,7 @@ void dock_view_close(struct dock_view *v)
     dock_views_lock();
     for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         char *base = atomic_exchange(&v->window[i], NULL);
+        dock_set64(&v->chunks[i], 0);
         // In a forked child something else may live at these addresses by now.
         if (base && v->pid == getpid())
             munmap(base, size);
@@ -114,8 +126,8 @@ void dock_view_close(struct dock_view *v)
     v->fd = -1;
 }
 
-// Map one window. It is born without access, so that a program which called mlockall(MCL_FUTURE) does not
-// fill the holes of the file: only an accessible mapping is populated, and munlock ends the wish.
+// Map one window, without access: only an accessible mapping is filled by mlockall. The wish of an earlier
+// mlockall(MCL_FUTURE) ends with munlock.
 static char *map_window(int fd, uint64_t off, size_t size)
 {
     char *base = mmap(NULL, size, PROT_NONE, MAP_SHARED, fd, (off_t)off);
@@ -126,8 +138,7 @@ static char *map_window(int fd, uint64_t off, size_t size)
     // A core dump would fill the holes as well; a forked child must not write into what is its parent's.
     // Not by the call of the same name: the shim takes that for the program's and asks us (adopt_change.c).
     if (dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTDUMP, 0, 0, 0) ||
-        dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTFORK, 0, 0, 0) ||
-        mprotect(base, size, PROT_READ | PROT_WRITE)) {
+        dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTFORK, 0, 0, 0)) {
         int saved = errno;
         munmap(base, size);
         errno = saved;
@@ -136,26 +147,54 @@ static char *map_window(int fd, uint64_t off, size_t size)
     return base;
 }
 
-char *dock_view_map(struct dock_view *v, unsigned window)
+// The window's base, mapped if it is not yet. The lock of mapping is held.
+static char *window_at(struct dock_view *v, unsigned window)
 {
     uint64_t size = (uint64_t)1 << v->shift;
+    char *base = atomic_load_explicit(&v->window[window], memory_order_relaxed);
     struct stat st;
+
+    if (base || fstat(v->fd, &st) || (window + 1) * size > (uint64_t)st.st_size)
+        return base;
+    dock_views_lock(); // nobody sees the mapping and takes it for the program's
+    base = map_window(v->fd, window * size, size);
+    if (base)
+        atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_arena_offset
+    else
+        dock_error("mapping window %u (%llu MiB) of an arena failed: %s", window,
+                   (unsigned long long)size >> 20, strerror(errno));
+    dock_views_unlock();
+    return base;
+}
+
+// Make chunks accessible, neighbours by one call. The lock of mapping is held.
+static bool open_chunks(struct dock_view *v, unsigned window, char *base, uint64_t chunks)
+{
+    for (uint64_t left = chunks & ~dock_peek64(&v->chunks[window]); left;) {
+        unsigned first = (unsigned)__builtin_ctzll(left);
+        uint64_t rest = ~(left >> first);
+        unsigned n = rest ? (unsigned)__builtin_ctzll(rest) : 64;
+        if (mprotect(base + ((uint64_t)first << v->chunk), (uint64_t)n << v->chunk, PROT_READ | PROT_WRITE)) {
+            dock_error("making %llu KiB of an arena accessible failed: %s",
+                       ((unsigned long long)n << v->chunk) >> 10, strerror(errno));
+            return false;
+        }
+        left &= first + n < 64 ? ~(uint64_t)0 << (first + n) : 0;
+    }
+    atomic_fetch_or_explicit(&v->chunks[window], chunks, memory_order_release); // pairs with dock_view_at
+    return true;
+}
+
+char *dock_view_map(struct dock_view *v, unsigned window, uint64_t chunks)
+{
     char *base = NULL;
 
     if (window >= DOCK_WINDOWS)
         return NULL;
     pthread_mutex_lock(&v->lock);
-    base = atomic_load_explicit(&v->window[window], memory_order_relaxed);
-    if (!base && !fstat(v->fd, &st) && (window + 1) * size <= (uint64_t)st.st_size) {
-        dock_views_lock(); // nobody sees the mapping and takes it for the program's
-        base = map_window(v->fd, window * size, size);
-        if (base)
-            atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_view_at
-        else
-            dock_error("mapping window %u (%llu MiB) of an arena failed: %s", window,
-                       (unsigned long long)size >> 20, strerror(errno));
-        dock_views_unlock();
-    }
+    base = window_at(v, window);
+    if (base && !open_chunks(v, window, base, chunks))
+        base = NULL;
     pthread_mutex_unlock(&v->lock);
     return base;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A process that has a peer's arena mapped dumps core, or locks its memory: it stays fast, the core stays
-// small, and the holes of the arenas are not filled; a later mlockall(MCL_CURRENT) fills what is mapped, a
-// window of each at most.
+// small, and the holes of the arenas are not filled.
 // timeout: 120
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,6 @@
 #define MIB 1048576.0
 #define SMALL_MIB 24.0 // what an arena or a core may grow by
 #define FAST_MS 3000.0
-#define WINDOW_MIB ((1u << DOCK_WINDOW_SHIFT_SMALL) / MIB)
 
 enum deed { DUMP, LOCK_FUTURE, LOCK_CURRENT, DEEDS };
 
@@ -56,10 +54,7 @@ static struct dock_dev *open_side(struct end *e, unsigned me)
     struct end_opts o = {0};
     struct dock_dev *dev;
 
-    // As under a limit of memory: the default window would be filled just so, and it is 1 GiB.
-    struct dock_config c = {.window_shift = board->deed == LOCK_CURRENT ? DOCK_WINDOW_SHIFT_SMALL : 0};
-
-    if (dock_dev_open(&c, &dev))
+    if (dock_dev_open(NULL, &dev))
         _exit(2);
     end_open(e, dev, &o);
     board->qp[me] = dock_qp_number(e->qp);
@@ -181,12 +176,10 @@ static int check(enum deed d, pid_t pid, int status)
         bad |= wrong("MiB of core", SMALL_MIB, core);
     if (board->ms > FAST_MS * test_slow())
         bad |= wrong("ms", FAST_MS * test_slow(), board->ms);
-    double most =
-        d == LOCK_CURRENT ? WINDOW_MIB : SMALL_MIB; // what is mapped already is filled, a window at most
-    if (board->own_grown > most)
-        bad |= wrong("MiB of our arena", most, board->own_grown);
-    if (board->peer_grown > most)
-        bad |= wrong("MiB of the peer's arena", most, board->peer_grown);
+    if (board->own_grown > SMALL_MIB)
+        bad |= wrong("MiB of our arena", SMALL_MIB, board->own_grown);
+    if (board->peer_grown > SMALL_MIB)
+        bad |= wrong("MiB of the peer's arena", SMALL_MIB, board->peer_grown);
     return bad;
 }
 
