@@ -135,6 +135,16 @@ void dock_engine_step(struct dock_dev *dev)
     pthread_mutex_unlock(&dev->adopt.gate);
 }
 
+void dock_engine_nap(struct dock_dev *dev)
+{
+    struct timespec nap = {.tv_nsec = 50000};
+
+    if (dev->engine_runs)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+    else
+        dock_engine_step(dev);
+}
+
 static bool work_waits(struct dock_dev *dev)
 {
     return dock_peek32(&dev->port->attention) || dock_peek32(&dev->stop);

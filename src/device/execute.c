@@ -124,15 +124,13 @@ static struct dock_conn *way(struct dock_sq *sq)
 
 // A queue without a connection meets a device at its first request to it: the way there is given a moment
 // before it counts as silence. A program sends its first datagram once.
-#define PATIENCE_NS 200000000ull
-
 static enum dock_step unreached(struct dock_sq *sq, bool coming)
 {
     uint64_t now = dock_now_ns();
 
     sq->mid = true;
     if (coming && !sq->deadline_ns)
-        sq->deadline_ns = now + PATIENCE_NS;
+        sq->deadline_ns = now + DOCK_PATIENCE_NS;
     if (coming && now < sq->deadline_ns)
         return wait(sq, DOCK_STALL_NOBODY);
     if (!dock_service_lossy(sq->x.service))

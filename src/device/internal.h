@@ -242,6 +242,7 @@ void dock_sq_release(struct dock_sq *sq);
 void dock_sq_clear(struct dock_sq *sq);
 
 // ---- execute.c: one WQE
+#define DOCK_PATIENCE_NS 1000000000ull // for the first way to a device that is there
 // One stay at a queue: what may still be spent.
 struct dock_stay {
     uint32_t pi, bytes, wrs;
@@ -319,6 +320,8 @@ void dock_engine_stop(struct dock_dev *dev);
 void dock_engine_wake(struct dock_dev *dev);
 // One turn without sleeping, for tests with no engine thread and for the thread itself.
 void dock_engine_step(struct dock_dev *dev);
+// Who waits for what the engine does: a nap, or one turn where no engine thread runs.
+void dock_engine_nap(struct dock_dev *dev);
 
 // ---- attend.c: what peers left for us
 void dock_attend(struct dock_dev *dev);

@@ -240,17 +240,12 @@ void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer)
 
 int dock_peers_wait(struct dock_dev *dev, dock_who who, unsigned ms)
 {
-    struct timespec nap = {.tv_nsec = 50000};
     uint64_t until = dock_now_ns() + ms * 1000000ull;
     struct dock_peer *peer;
     int err;
 
-    while ((err = dock_up_peer(dev, who, &peer)) == -EAGAIN && dock_now_ns() < until) {
-        if (dev->engine_runs)
-            clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-        else
-            dock_engine_step(dev);
-    }
+    while ((err = dock_up_peer(dev, who, &peer)) == -EAGAIN && dock_now_ns() < until)
+        dock_engine_nap(dev);
     if (!err)
         dock_up_peer_put(dev, peer);
     return err;

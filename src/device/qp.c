@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "device/internal.h"
 #include "device/profile.h"
 
@@ -321,10 +322,29 @@ static void sum_up(const struct dock_qp *qp)
         (unsigned long long)dock_peek64(&qp->rec->bytes_in));
 }
 
+// Who posts a datagram need not wait for it: on a wire it leaves at once. One that waits for the first way to
+// its target, and what stands behind it, leaves before the queue goes.
+static void see_off(struct dock_qp *qp)
+{
+    struct dock_sq *sq = &qp->sq;
+    uint64_t until = dock_now_ns() + DOCK_PATIENCE_NS;
+    bool waits = !sq->conn && dock_service_lossy(qp->attr.service);
+
+    while (waits && dock_now_ns() < until) {
+        dock_sq_hold(sq);
+        waits = dock_peek32(&qp->rec->state) == DOCK_RTS &&
+                (sq->mid || sq->exec != dock_acquire32(sq->post.doorbell)); // pairs with its publish
+        dock_sq_release(sq);                                                // which runs it
+        if (waits)
+            dock_engine_nap(qp->dev);
+    }
+}
+
 int dock_qp_destroy(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
 
+    see_off(qp);
     if (qp->attr.bundle)
         dock_bundle_leave(qp->attr.bundle, qp->number);
     // It stays in the device's list until the token is ours: while another thread still runs it, who takes

@@ -162,10 +162,63 @@ static void members_of_other_processes_get_it(void **state)
     two_processes(sender, member);
 }
 
+// ---- a program that sends and ends
+
+enum { BURST = 40 }; // more than one turn at a queue
+
+static void hasty_sender(int sock)
+{
+    struct end_options opt = {.type = IBV_QPT_UD, .send_wr = BURST};
+    struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.dgid = group4}};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .num_sge = 1};
+    struct ibv_sge sge;
+    struct end e;
+
+    end_open(&e, &opt);
+    end_to_rts(&e, NULL);
+    a.grh.sgid_index = (uint8_t)e.gid_index;
+    sge = end_sge(&e, 0, 16);
+    wr.sg_list = &sge;
+    wr.wr.ud.ah = ibv_create_ah(e.pd, &a);
+    wr.wr.ud.remote_qpn = 0xffffff;
+    wr.wr.ud.remote_qkey = 0x11111111;
+    CHECK(wr.wr.ud.ah != NULL);
+    meet(sock); // the other has joined
+    for (int i = 0; i < BURST; i++)
+        CHECK_INT(post(&e, &wr), 0);
+    CHECK_INT(ibv_destroy_ah(wr.wr.ud.ah), 0);
+    end_close(&e);
+    meet(sock);
+}
+
+static void patient_member(int sock)
+{
+    struct end_options opt = {.type = IBV_QPT_UD, .recv_wr = BURST};
+    struct end e;
+
+    end_open(&e, &opt);
+    end_to_rts(&e, NULL);
+    CHECK_INT(ibv_attach_mcast(e.qp, &group4, 0), 0);
+    for (unsigned i = 0; i < BURST; i++)
+        CHECK_INT(post_recv(&e, i, 1024, 200), 0);
+    meet(sock);
+    meet(sock); // the sender's queue is gone
+    for (unsigned i = 0; i < BURST; i++)
+        expect_wc(e.rcq, i, IBV_WC_SUCCESS, NULL);
+    end_close(&e);
+}
+
+static void what_was_posted_leaves_before_its_queue_goes(void **state)
+{
+    (void)state;
+    two_processes(hasty_sender, patient_member);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_of_other_processes_get_it),
+        cmocka_unit_test(what_was_posted_leaves_before_its_queue_goes),
         cmocka_unit_test(members_get_it_and_others_do_not),
         cmocka_unit_test(a_queue_can_keep_its_own_messages_away),
         cmocka_unit_test(without_members_it_is_sent_to_nobody),
