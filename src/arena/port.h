@@ -163,6 +163,7 @@ enum dock_queue_kind {
     DOCK_QUEUE_SHARED_RQ, // only receives
     DOCK_QUEUE_GROUP,
     DOCK_QUEUE_SENDS, // only sends
+    DOCK_QUEUE_RELAY, // only sends, for a producer in another process
 };
 
 // States of a queue, verbs' and URMA's in one set (src/device/state.h has the transitions).

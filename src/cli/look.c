@@ -49,14 +49,12 @@ const char *look_state_name(unsigned state)
 
 const char *look_kind_name(unsigned kind)
 {
-    static const char *const names[DOCK_QUEUE_SENDS + 1] = {
-        [DOCK_QUEUE_PAIR] = "pair",
-        [DOCK_QUEUE_SHARED_RQ] = "srq",
-        [DOCK_QUEUE_GROUP] = "group",
-        [DOCK_QUEUE_SENDS] = "sends",
+    static const char *const names[DOCK_QUEUE_RELAY + 1] = {
+        [DOCK_QUEUE_PAIR] = "pair",   [DOCK_QUEUE_SHARED_RQ] = "srq", [DOCK_QUEUE_GROUP] = "group",
+        [DOCK_QUEUE_SENDS] = "sends", [DOCK_QUEUE_RELAY] = "relay",
     };
 
-    return name_of(names, DOCK_QUEUE_SENDS + 1, kind);
+    return name_of(names, DOCK_QUEUE_RELAY + 1, kind);
 }
 
 static struct look_queue queue_of(const struct dock_qrec *rec)

@@ -212,6 +212,14 @@ enum dock_on_error {
     DOCK_ON_ERROR_SUSPEND,  // URMA: to SUSPENDED, the rest stays in the queue
 };
 
+// A raw queue that carries for another process: its producer is there (it maps the ring, the doorbell page
+// and the CQ out of our arena), and the local addresses of its WQEs are addresses of that process. They must
+// lie in one range of its arena, `at` in our mapping, which has to stay as long as the queue.
+struct dock_origin {
+    char *at; // NULL: the producer is in this process
+    uint64_t va, len;
+};
+
 struct dock_qp_attr {
     enum dock_service service;
     uint32_t pd;
@@ -223,8 +231,9 @@ struct dock_qp_attr {
     bool lock_free;  // the caller serialises post
     bool block_self; // UD: what it sends to a group of its own does not come back to it
     bool raw;        // others write WQEs and the doorbell: no SGE keys, doorbell watched, depth in blocks
-    bool urma;       // URMA's states, and token values apart from keys (dock_wr.token). RM, UM: always
-    bool tell_eid;   // receivers of its messages are told `eid` (dock_wc.eid)
+    struct dock_origin origin; // of a raw queue that is a relay
+    bool urma;     // URMA's states, and token values apart from keys (dock_wr.token). RM, UM: always
+    bool tell_eid; // receivers of its messages are told `eid` (dock_wc.eid)
     uint8_t eid[16];
     enum dock_on_error on_error;
     enum dock_role role;

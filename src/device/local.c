@@ -40,6 +40,22 @@ static void other_part(struct dock_dev *dev, const struct dock_lkey *l, uint32_t
     out->at = p ? dock_view_at(&dev->arena.view, p->off + (out->plain - p->addr), out->room) : NULL;
 }
 
+// A relay carries what lies in its producer's arena.
+static uint32_t of_origin(const struct dock_origin *o, const struct dock_sge_local *sge, uint32_t skip,
+                          struct dock_span *out)
+{
+    uint64_t inside = sge->va - o->va;
+
+    if (inside >= o->len || sge->len > o->len - inside) {
+        dock_error("a relay was given %u bytes at %#llx, which are not in the memory of its producer's arena",
+                   sge->len, (unsigned long long)sge->va);
+        return DOCK_ST_LOC_PROT;
+    }
+    *out = (struct dock_span){
+        .at = o->at + inside + skip, .plain = sge->va + skip, .room = o->len - inside - skip};
+    return DOCK_OK;
+}
+
 uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const struct dock_sge_local *sge,
                        uint32_t skip, uint32_t need, struct dock_span *out)
 {
@@ -57,6 +73,8 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
                                  !covers(l, x, sge->va, sge->len, need),
                              0))
             return DOCK_ST_LOC_PROT;
+    } else if (x->origin) {
+        return of_origin(x->origin, sge, skip, out);
     } else {
         l = by_range(dev, x, sge, need);
         if (!l)

@@ -44,6 +44,8 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
         return dock_refuse(-EINVAL, "only queues for reliable messages join a group");
     if ((a->on_error == DOCK_ON_ERROR_SUSPEND || a->unordered) && !dock_qp_urma(a))
         return dock_refuse(-EINVAL, "a queue that is to be suspended on errors is one of URMA's");
+    if (a->origin.at && (!a->raw || a->service != DOCK_RC))
+        return dock_refuse(-EINVAL, "a relay is a connected queue that its producer drives");
     if (a->srq && a->srq->dev != dev)
         return dock_refuse(-EINVAL, "the shared receive queue is of another device");
     return 0;
@@ -119,6 +121,7 @@ static void init_sq(struct dock_qp *qp)
     sq->conn = qp->attr.service == DOCK_RC || qp->attr.service == DOCK_UC ? &qp->conn : NULL;
     sq->x.service = (uint8_t)qp->attr.service;
     sq->x.keyed = !qp->attr.raw;
+    sq->x.origin = qp->attr.origin.at ? &qp->attr.origin : NULL;
     sq->x.tokens = dock_qp_urma(&qp->attr);
     sq->x.short_atomics = qp->attr.short_atomics;
     sq->x.pd = qp->attr.pd;
@@ -137,7 +140,9 @@ static void publish_record(struct dock_qp *qp)
 {
     struct dock_qrec *r = qp->rec;
 
-    r->kind_service = kind_of_role[qp->attr.role] << 8 | qp->attr.service;
+    uint32_t kind = qp->attr.origin.at ? DOCK_QUEUE_RELAY : kind_of_role[qp->attr.role];
+
+    r->kind_service = kind << 8 | qp->attr.service;
     r->id = qp->number;
     r->pd = qp->attr.pd;
     r->rq = qp->attr.role == DOCK_SENDS ? 0 : qp->rq->rec_off;

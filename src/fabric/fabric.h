@@ -31,6 +31,7 @@
 
 struct dock_dev;
 struct dock_fabric;
+struct dock_origin;
 
 // Another device of this host (or ourselves), reached once and kept.
 struct dock_peer {
@@ -100,8 +101,9 @@ struct dock_sge_local {
 // One WR while it is executed: decoded from the ring, owned by the device.
 struct dock_xfer {
     uint8_t op, nsge, service;
-    bool tokens; // keys are named by tid and token value apart
-    bool keyed;  // SGEs carry local keys; else local addresses are looked up by range
+    bool tokens;                      // keys are named by tid and token value apart
+    bool keyed;                       // SGEs carry local keys; else local addresses are looked up by range
+    const struct dock_origin *origin; // whose addresses they are; NULL: ours
     bool short_atomics;
     uint32_t flags;
     uint32_t len;    // bytes in all

@@ -267,6 +267,7 @@ void shmem_finalize(void)
     for (struct dock_shmem_ctx *c = osh.contexts; c; c = c->next)
         osh_quiet(c);
     shmem_barrier_all(); // from here on nobody sends anything
+    osh_tables_end();
     osh.ended = true;
     osh_job_finished();
     release();

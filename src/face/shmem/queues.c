@@ -10,8 +10,7 @@
 
 #define RIGHTS (DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC)
 
-// To RTS, towards `dest` (0: towards nobody).
-static int bring_up(struct dock_qp *qp, uint32_t dest, uint32_t access)
+int osh_bring_up(struct dock_qp *qp, uint32_t dest, uint32_t access)
 {
     static const enum dock_state road[] = {DOCK_INIT, DOCK_RTR, DOCK_RTS};
     struct dock_qp_mod m = {.mask = DOCK_MOD_STATE | DOCK_MOD_ACCESS | DOCK_MOD_DEST | DOCK_MOD_TIMEOUT |
@@ -52,7 +51,7 @@ int osh_target_open(void)
     err = dock_qp_create(osh.dev, &qa, &osh.target);
     if (err)
         goto no_qp;
-    err = bring_up(osh.target, 0, RIGHTS);
+    err = osh_bring_up(osh.target, 0, RIGHTS);
     if (err)
         goto no_state;
     return 0;
@@ -88,7 +87,7 @@ int osh_way_open(struct dock_shmem_ctx *c, int pe)
 
     if (err)
         return err;
-    err = bring_up(qp, osh.pe[pe].card.target, 0);
+    err = osh_bring_up(qp, osh.pe[pe].card.target, 0);
     if (err) {
         dock_qp_destroy(qp);
         return err;

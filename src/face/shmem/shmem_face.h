@@ -237,6 +237,9 @@ void osh_fence(struct dock_shmem_ctx *c);
 void osh_quiet(struct dock_shmem_ctx *c);
 void osh_quiet_way(struct dock_shmem_ctx *c, struct osh_way *w);
 
+// ---- table.c: queues that the program drives itself
+void osh_tables_end(void);
+
 // ---- wait.c: patience of a thread that looks at memory
 struct osh_patience {
     unsigned looks;

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// table_prog: the table of queues, straight and through relays, on as many PEs as there are. Prints FAILED
+// for what is wrong, and for a reader outside: `waits` when the relays' counters stand and may be looked at,
+// until it reads a line from standard input.
+#include <pthread.h>
+#include <shmem.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "drydock/shmem.h"
+
+enum { QUEUES = 3, BLOCKS = 16, WORDS = 64, ROUNDS = 100 };
+
+static int me, n, bad;
+static uint64_t *box; // [origin][relay][queue][WORDS], in the heap
+static uint64_t statics[8];
+static struct drydock_table *t;
+
+static void must(int good, const char *what, int pe, int relay, int queue)
+{
+    if (good)
+        return;
+    bad++;
+    printf("FAILED %s: PE %d to %d through %d, queue %d\n", what, me, pe, relay, queue);
+}
+
+static uint64_t *row(int origin, int relay, int queue)
+{
+    return box + ((origin * n + relay) * QUEUES + queue) * WORDS;
+}
+
+// ---- what each way can do
+
+static int done(struct drydock_queue *q)
+{
+    drydock_ring(q);
+    return drydock_quiet(q);
+}
+
+static void write_read_count(struct drydock_queue *q, int pe, int relay, int queue, uint64_t *mine)
+{
+    uint64_t at, *there = row(me, relay, queue);
+    const struct drydock_target *to = drydock_table_target(t, there, pe, &at);
+
+    for (uint64_t i = 1; i <= ROUNDS; i++) { // over the end of the ring many times, blocks odd and even
+        mine[0] = i * 1000 + (uint64_t)(pe * 100 + relay * 10 + queue);
+        must(!drydock_post_write(q, to, at, mine, 8, 0), "write", pe, relay, queue);
+        must(!drydock_post_read(q, to, at, mine + 1, 8, 0), "read", pe, relay, queue);
+        must(!drydock_post_fetch_add(q, to, at + 8, mine + 2, 3, DRYDOCK_COMPLETE), "add", pe, relay, queue);
+        must(done(q) == 0, "quiet", pe, relay, queue);
+        must(mine[1] == mine[0], "a READ that does not see the WRITE before it", pe, relay, queue);
+        must(mine[2] == 3 * (i - 1), "the old value", pe, relay, queue);
+    }
+    must(!drydock_post_compare_swap(q, to, at + 8, mine + 3, 3 * ROUNDS, 7, DRYDOCK_COMPLETE), "cas", pe,
+         relay, queue);
+    must(done(q) == 0 && mine[3] == 3 * ROUNDS, "compare and swap", pe, relay, queue);
+}
+
+// Both posted, one doorbell: the second is not done before the first, whoever carries them.
+static void last_one_stays(struct drydock_queue *q, int pe, int relay, int queue, uint64_t *mine)
+{
+    uint64_t at, *there = row(me, relay, queue) + 2;
+    const struct drydock_target *to = drydock_table_target(t, there, pe, &at);
+
+    for (uint64_t i = 0; i < 8; i++) {
+        mine[8 + i] = i + 1;
+        must(!drydock_post_write(q, to, at, mine + 8 + i, 8, i == 7 ? DRYDOCK_COMPLETE : 0), "write", pe,
+             relay, queue);
+    }
+    must(done(q) == 0, "quiet", pe, relay, queue);
+}
+
+static void *produce(void *arg)
+{
+    int queue = (int)(intptr_t)arg;
+    uint64_t *mine = box + n * n * QUEUES * WORDS + queue * WORDS;
+
+    for (int pe = 0; pe < n; pe++)
+        for (int relay = 0; relay < n; relay++) {
+            struct drydock_queue *q = drydock_table_queue(t, pe, relay, queue);
+            must((q != NULL) == (relay == pe || relay != me), "which ways there are", pe, relay, queue);
+            if (!q)
+                continue;
+            write_read_count(q, pe, relay, queue, mine);
+            last_one_stays(q, pe, relay, queue, mine);
+        }
+    return NULL;
+}
+
+static void every_way_carries_everything(void)
+{
+    pthread_t thread[QUEUES];
+
+    for (int i = 0; i < QUEUES; i++)
+        pthread_create(&thread[i], NULL, produce, (void *)(intptr_t)i);
+    for (int i = 0; i < QUEUES; i++)
+        pthread_join(thread[i], NULL);
+    shmem_barrier_all();
+    for (int origin = 0; origin < n; origin++)
+        for (int relay = 0; relay < n; relay++)
+            for (int i = 0; i < QUEUES && (relay == me || relay != origin); i++) {
+                const uint64_t *r = row(origin, relay, i);
+                must(r[0] == ROUNDS * 1000 + (uint64_t)(me * 100 + relay * 10 + i), "payload", me, relay, i);
+                must(r[1] == 7, "counter", me, relay, i);
+                must(r[2] == 8, "order", me, relay, i);
+            }
+    shmem_barrier_all();
+}
+
+// ---- what is refused, and closed
+
+static void a_closed_way_fails_and_the_relay_carries_on(void)
+{
+    int pe = (me + 1) % n, relay = (me + 2) % n;
+    struct drydock_queue *straight = drydock_table_queue(t, pe, pe, 0),
+                         *way = drydock_table_queue(t, pe, relay, 0);
+    uint64_t at, *mine = box + n * n * QUEUES * WORDS;
+    const struct drydock_target *to = drydock_table_target(t, statics, pe, &at);
+
+    statics[1] = 5;
+    shmem_barrier_all();
+    must(drydock_table_cut(t, pe) == 0 && drydock_table_cut(t, n) != 0, "cut", pe, relay, 0);
+    mine[0] = 6;
+    drydock_post_write(straight, to, at + 8, mine, 8, DRYDOCK_COMPLETE);
+    must(done(straight) != 0, "a closed way says nothing", pe, pe, 0);
+    shmem_barrier_all();
+    must(statics[1] == 5, "a closed way carries", pe, pe, 0);
+    shmem_barrier_all();
+    drydock_post_write(way, to, at + 8, mine, 8, DRYDOCK_COMPLETE);
+    must(done(way) == 0, "the relay", pe, relay, 0);
+    shmem_barrier_all();
+    must(statics[1] == 6, "what came through the relay", pe, relay, 0);
+}
+
+static void a_relay_takes_only_the_heap_of_its_producer(void)
+{
+    int pe = (me + 1) % n, relay = (me + 2) % n;
+    struct drydock_queue *q = drydock_table_queue(t, pe, relay, 1);
+    uint64_t at, stack = 9;
+    const struct drydock_target *to = drydock_table_target(t, statics, pe, &at);
+
+    drydock_post_write(q, to, at + 16, &stack, 8, DRYDOCK_COMPLETE);
+    must(done(q) != 0, "a source outside of the heap", pe, relay, 1);
+    must(drydock_table_target(t, &stack, pe, &at) == NULL, "an address that is not symmetric", pe, relay, 1);
+    shmem_barrier_all();
+    must(statics[2] == 0, "a source outside of the heap was read", pe, relay, 1);
+}
+
+static void what_is_no_table_is_refused_everywhere(void)
+{
+    struct drydock_table *none = NULL;
+
+    must(drydock_table_open(0, 16, 0, &none) && !none, "no queues", 0, 0, 0);
+    must(drydock_table_open(1, 0, 0, &none) && !none, "no blocks", 0, 0, 0);
+    must(drydock_table_open(1, 65537, 0, &none) && !none, "more blocks than a ring has", 0, 0, 0);
+    must(drydock_table_open(1, 16, 2, &none) && !none, "an unknown flag", 0, 0, 0);
+    must(n == 1 || (drydock_table_open(1 + (me == 1), 16, 0, &none) && !none), "PEs that differ", 0, 0, 0);
+    must(drydock_table_open(1, 16, 0, &none) == 0 && none, "a small one", 0, 0, 0);
+    must(drydock_table_queue(none, 0, n - 1, 0) == NULL || n == 1, "a relay where none was asked for", 0, 0,
+         0);
+    drydock_table_close(none);
+}
+
+int main(int argc, char **argv)
+{
+    char line[8];
+
+    shmem_init();
+    me = shmem_my_pe();
+    n = shmem_n_pes();
+    box = shmem_calloc((size_t)((n * n + 1) * QUEUES * WORDS), sizeof *box);
+    what_is_no_table_is_refused_everywhere();
+    if (!box || drydock_table_open(QUEUES, BLOCKS, DRYDOCK_TABLE_RELAYS, &t))
+        shmem_global_exit(9);
+    every_way_carries_everything();
+    if (argc > 1 && strcmp(argv[1], "waits") == 0) {
+        if (me == 0) {
+            printf("waits\n");
+            fflush(stdout);
+            must(fgets(line, sizeof line, stdin) != NULL, "no line", 0, 0, 0);
+        }
+        shmem_barrier_all();
+    }
+    if (n > 2) {
+        a_closed_way_fails_and_the_relay_carries_on();
+        a_relay_takes_only_the_heap_of_its_producer();
+    }
+    if (n != 3) // else it is left to shmem_finalize
+        drydock_table_close(t);
+    shmem_free(box);
+    shmem_finalize();
+    return bad != 0;
+}
