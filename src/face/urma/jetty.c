@@ -73,6 +73,7 @@ int ur_jetty_close(struct ur_jetty *j, const char *call)
     urma_jetty_grp_t *group = j->jetty.jetty_cfg.jetty_grp;
     int err;
 
+    ur_drop_jobs(NULL, &j->jetty);
     if (j->s.bound)
         return dock_refuse(-EPERM, "%s: jetty %u is still bound to %u", call, j->jetty.jetty_id.id,
                            j->s.bound->t.id.id);

@@ -47,7 +47,6 @@ static struct ur_target *make(urma_context_t *ctx, const struct wanted *w, const
     };
     t->t.flag.bs.order_type = order;
     t->token = w->token && w->flag.bs.token_policy != URMA_TOKEN_NONE ? w->token->token : 0;
-    dock_reach(ur_dev(ctx), w->id->eid.raw, w->id->id, REACH_MS); // else the first request does it
     ur_use(&ctx->ref);
     return t;
 }
@@ -58,6 +57,7 @@ static urma_status_t drop(urma_target_jetty_t *target, const char *call)
 
     if (!target)
         return dock_refuse(URMA_EINVAL, "%s: no target given", call);
+    ur_drop_jobs(target, NULL);
     if (dock_acquire32(&t->binds)) // pairs with urma_unbind_jetty
         return dock_refuse(URMA_FAIL, "%s: %u jettys are bound to target %u", call, dock_peek32(&t->binds),
                            target->id.id);
@@ -68,20 +68,34 @@ static urma_status_t drop(urma_target_jetty_t *target, const char *call)
 
 // ---- jettys and groups
 
+urma_target_jetty_t *ur_import_named(urma_context_t *ctx, const urma_rjetty_t *r, const urma_token_t *token,
+                                     const char *call)
+{
+    struct wanted w = {&r->jetty_id, r->trans_mode, r->type, r->policy, r->flag, r->tp_type, token};
+    struct ur_target *t = make(ctx, &w, call);
+
+    return t ? &t->t : NULL;
+}
+
+// The peer is reached now if it answers in time, else by the first request.
+static void look_for(const urma_target_jetty_t *t)
+{
+    dock_reach(ur_dev(t->urma_ctx), t->id.eid.raw, t->id.id, REACH_MS);
+}
+
 static urma_target_jetty_t *import_jetty(urma_context_t *ctx, urma_rjetty_t *r, const urma_token_t *token,
                                          const char *call)
 {
-    struct ur_target *t;
-    struct wanted w;
+    urma_target_jetty_t *t;
 
     if (!ctx || !r)
         return ur_none(dock_refuse(-EINVAL, "%s: no context, or no jetty described", call));
-    w = (struct wanted){&r->jetty_id, r->trans_mode, r->type, r->policy, r->flag, r->tp_type, token};
-    t = make(ctx, &w, call);
+    t = ur_import_named(ctx, r, token, call);
     if (!t)
         return NULL;
-    r->flag.bs.order_type = t->t.flag.bs.order_type;
-    return &t->t;
+    look_for(t);
+    r->flag.bs.order_type = t->flag.bs.order_type;
+    return t;
 }
 
 urma_target_jetty_t *urma_import_jetty(urma_context_t *ctx, urma_rjetty_t *rjetty, urma_token_t *token_value)
@@ -117,6 +131,7 @@ static urma_target_jetty_t *import_jfr(urma_context_t *ctx, urma_rjfr_t *r, cons
     t = make(ctx, &w, call);
     if (!t)
         return NULL;
+    look_for(&t->t);
     r->flag.bs.order_type = t->t.flag.bs.order_type;
     return &t->t;
 }
@@ -141,7 +156,7 @@ urma_status_t urma_unimport_jfr(urma_target_jetty_t *target_jfr)
 
 // ---- binding
 
-static urma_status_t check_bind(const urma_jetty_t *jetty, const urma_target_jetty_t *t, const char *call)
+urma_status_t ur_check_bind(const urma_jetty_t *jetty, const urma_target_jetty_t *t, const char *call)
 {
     const urma_jfs_cfg_t *c;
 
@@ -190,7 +205,7 @@ static struct ur_target *leave_peer(struct ur_sends *s)
 static urma_status_t bind_to(urma_jetty_t *jetty, urma_target_jetty_t *target, const char *call)
 {
     struct ur_target *t = ur_target(target);
-    urma_status_t refused = check_bind(jetty, target, call);
+    urma_status_t refused = ur_check_bind(jetty, target, call);
     struct ur_target *was;
     struct ur_sends *s;
     bool taken;
@@ -234,8 +249,11 @@ urma_status_t urma_unbind_jetty(urma_jetty_t *jetty)
     struct ur_target *t;
     int err;
 
-    if (!jetty || !jetty->remote_jetty)
-        return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: no jetty given, or one that is not bound");
+    if (!jetty)
+        return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: no jetty given");
+    ur_drop_jobs(NULL, jetty);
+    if (!jetty->remote_jetty)
+        return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: jetty %u is not bound", jetty->jetty_id.id);
     s = &ur_jetty(jetty)->s;
     t = leave_peer(s); // from here on nothing is posted that would be sent to nobody
     if (!t)

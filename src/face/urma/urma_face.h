@@ -237,6 +237,19 @@ urma_jetty_state_t ur_sends_state(const struct ur_sends *s);
 urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const char *call);
 void ur_fill_id(urma_jetty_id_t *id, const urma_context_t *ctx, uint32_t number);
 
+// ---- target.c
+
+// A handle, without looking for the peer.
+urma_target_jetty_t *ur_import_named(urma_context_t *ctx, const urma_rjetty_t *r, const urma_token_t *token,
+                                     const char *call);
+urma_status_t ur_check_bind(const urma_jetty_t *jetty, const urma_target_jetty_t *t, const char *call);
+
+// ---- async.c
+
+// No import or bind by notice works with `target` or on `jetty` (either may be NULL) when it returns, and no
+// notice of one that was under way will come.
+void ur_drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty);
+
 // ---- group.c
 
 int ur_check_member(const urma_jetty_cfg_t *cfg, const char *call);

@@ -77,26 +77,28 @@ urma_status_t urma_get_rjetty(urma_jetty_t *jetty, urma_rjetty_t **rjetty, uint3
 void urma_put_rjetty(urma_rjetty_t *rjetty);
 
 // Starts urma_import_jetty and returns the handle at once; it may be used when urma_wait_notify has said that
-// the import succeeded. timeout in milliseconds. NULL with EINVAL, ENOMEM. Guide 2.3.1.6.17.
+// the import succeeded. The notice's status is URMA_ETIMEOUT when the peer's process has not answered within
+// timeout milliseconds (0 or less: 2 seconds). NULL with EINVAL, ENOMEM. Guide 2.3.1.6.17.
 urma_target_jetty_t *urma_import_jetty_async(urma_notifier_t *notifier, const urma_rjetty_t *rjetty,
                                              const urma_token_t *token_value, uint64_t user_ctx, int timeout);
 
-// As urma_unimport_jetty, also for a handle whose import is under way or has failed. Guide 2.3.1.6.18.
+// As urma_unimport_jetty, also for a handle whose import is under way (no notice of it will come) or has
+// failed. Guide 2.3.1.6.18.
 urma_status_t urma_unimport_jetty_async(urma_target_jetty_t *tjetty);
 
-// Starts urma_bind_jetty; the result comes through urma_wait_notify with user_ctx. timeout in milliseconds.
-// URMA_EINVAL, URMA_ENOPERM as urma_bind_jetty, at once. Guide 2.3.1.6.19.
+// Starts urma_bind_jetty; the result comes through urma_wait_notify with user_ctx: that of urma_bind_jetty, or
+// URMA_ETIMEOUT as for an import. URMA_EINVAL, URMA_ENOPERM, URMA_ENOMEM at once. Guide 2.3.1.6.19.
 urma_status_t urma_bind_jetty_async(urma_notifier_t *notifier, urma_jetty_t *jetty,
                                     urma_target_jetty_t *tjetty, uint64_t user_ctx, int timeout);
 
 // As urma_unbind_jetty. Guide 2.3.1.6.20.
 urma_status_t urma_unbind_jetty_async(urma_jetty_t *jetty);
 
-// Collects the results of the asynchronous calls; notifier->fd is readable while one waits. NULL with EINVAL,
-// ENOMEM, EMFILE. Ends with urma_delete_notifier. Guide 2.3.1.6.21.
+// Collects the results of the asynchronous calls; notifier->fd is readable while one waits. It has a thread.
+// NULL with EINVAL, ENOMEM, EMFILE, EAGAIN (no thread). Ends with urma_delete_notifier. Guide 2.3.1.6.21.
 urma_notifier_t *urma_create_notifier(urma_context_t *ctx);
 
-// Ends it; imports that are still under way end with URMA_ETIMEOUT. URMA_EINVAL for NULL. Guide 2.3.1.6.22.
+// Ends it, and what is still under way without a notice. URMA_EINVAL for NULL. Guide 2.3.1.6.22.
 urma_status_t urma_delete_notifier(urma_notifier_t *notifier);
 
 // Fills notify[] with at most cnt results, waiting at most timeout milliseconds for the first (0: not, -1:
