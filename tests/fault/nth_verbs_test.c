@@ -13,14 +13,10 @@ int main(void)
 #else
 #include <infiniband/verbs.h>
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "fault/nth_calls.h"
+#include "fault/nth_life.h"
 
 #define RIGHTS                                                                                               \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND)
@@ -42,12 +38,6 @@ static struct {
 } v;
 
 static char memory[8192];
-
-// A creator's answer as a positive errno value.
-static int made(const void *object)
-{
-    return object ? 0 : errno ? errno : -1;
-}
 
 static int up_list(void)
 {
@@ -229,11 +219,6 @@ static int up_connect(void)
     return err;
 }
 
-static int nothing(void)
-{
-    return 0;
-}
-
 // A failed request is no failed call: its status says so, and errno does not.
 static int up_move(void)
 {
@@ -258,12 +243,7 @@ static int up_move(void)
     return wc.status == IBV_WC_SUCCESS && memory[4096 + 63] != 0x2d ? EBADMSG : 0;
 }
 
-struct step {
-    const char *name;
-    int (*up)(void), (*down)(void);
-};
-
-static const struct step steps[] = {
+static const struct step verbs_steps[] = {
     {"list", up_list, down_list},
     {"context", up_ctx, down_ctx},
     {"domain", up_pd, down_pd},
@@ -281,104 +261,11 @@ static const struct step steps[] = {
     {"move", up_move, nothing},
 };
 
-static const char *at; // the step, for messages
-
-// Up as far as it goes and down again: what `up` said, or -1 when a `down` fails.
-static int live(void)
-{
-    int n = 0, all = (int)(sizeof steps / sizeof *steps), ret = 0;
-
-    for (; n < all && !ret; n += !ret) {
-        at = steps[n].name;
-        errno = 0;
-        ret = steps[n].up();
-    }
-    while (n-- > 0)
-        if (steps[n].down()) {
-            at = steps[n].name;
-            ret = -1;
-        }
-    return ret;
-}
-
-// ---- what is left
-
-struct wealth {
-    long fds, maps, blocks;
-};
-
-static struct wealth count(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    long n = 0;
-
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return (struct wealth){n, live_maps, live_blocks};
-}
-
-static int wrong(long n, const char *what, long expected, long got)
-{
-    const char *call = atomic_load(&failed_call);
-
-    printf("call %ld (%s) failed, step %s: %s: expected %ld, got %ld (%s)\n"
-           "again: scripts/run-one build/dev/tests/fault/nth_verbs_test %ld\n",
-           n, call ? call : "none", at, what, expected, got, dock_log_last(), n);
-    return 1;
-}
-
-static int one(long n, struct wealth *before, bool *failed, bool *error)
-{
-    int bad = 0, ret;
-
-    dock_debug("%s", "");
-    atomic_store(&failed_call, NULL);
-    dock_publish64(&countdown, (uint64_t)n);
-    ret = live();
-    dock_publish64(&countdown, 0);
-    struct wealth after = count();
-    *failed = atomic_load(&failed_call) != NULL;
-    *error = ret != 0;
-    if (ret < 0 || (ret && (!*failed || ret == ETIMEDOUT || ret == EBADMSG)))
-        bad = wrong(n, "a positive errno value of a failed call", atomic_load(&failed_code), ret);
-    if (ret && !dock_log_last()[0])
-        bad = wrong(n, "characters of a reason", 1, 0);
-    if (after.fds != before->fds)
-        bad = wrong(n, "descriptors", before->fds, after.fds);
-    if (after.maps != before->maps)
-        bad = wrong(n, "mappings", before->maps, after.maps);
-    if (after.blocks != before->blocks)
-        bad = wrong(n, "heap blocks", before->blocks, after.blocks);
-    *before = after; // a leak is told once
-    return bad;
-}
-
 int main(int argc, char **argv)
 {
-    bool failed = true, error;
-    int bad = 0, errors = 0, clean = 0;
-    long n = 0;
-
-    setvbuf(stdout, NULL, _IONBF, 0); // no heap for words
-    setenv("DRYDOCK_STOPPED_MS", "300", 0);
-    for (int i = 0; i < 2; i++) // what a process does once happens here
-        if (live())
-            return wrong(0, "result without a failure", 0, 1);
-    if (argc < 2)
-        dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
-    struct wealth before = count();
-    if (argc > 1)
-        return one(atol(argv[1]), &before, &failed, &error);
-    // The engine's calls come when they come: the end is where nothing has failed several times in a row.
-    while (clean < 5) {
-        bad |= one(++n, &before, &failed, &error);
-        errors += error;
-        clean = failed ? 0 : clean + 1;
-    }
-    printf("%ld calls failed in turn, %d of them ended in an error, the others were done without\n", n - 5,
-           errors);
-    return bad || errors < 15;
+    program = "nth_verbs_test";
+    steps = verbs_steps;
+    nsteps = sizeof verbs_steps / sizeof *verbs_steps;
+    return nth_main(argc, argv, 15);
 }
 #endif

@@ -86,8 +86,8 @@ urma_target_jetty_t *urma_import_jetty_async(urma_notifier_t *notifier, const ur
 // failed. Guide 2.3.1.6.18.
 urma_status_t urma_unimport_jetty_async(urma_target_jetty_t *tjetty);
 
-// Starts urma_bind_jetty; the result comes through urma_wait_notify with user_ctx: that of urma_bind_jetty, or
-// URMA_ETIMEOUT as for an import. URMA_EINVAL, URMA_ENOPERM, URMA_ENOMEM at once. Guide 2.3.1.6.19.
+// Starts urma_bind_jetty; its result, or URMA_ETIMEOUT as for an import, comes through urma_wait_notify with
+// user_ctx. URMA_EINVAL, URMA_ENOPERM, URMA_ENOMEM at once. Guide 2.3.1.6.19.
 urma_status_t urma_bind_jetty_async(urma_notifier_t *notifier, urma_jetty_t *jetty,
                                     urma_target_jetty_t *tjetty, uint64_t user_ctx, int timeout);
 
