@@ -86,6 +86,7 @@ static void look_after_ourselves(struct dock_dev *dev)
         dock_dev_fatal(dev);
     dock_peers_check(dev);
     dock_repair_strangers(dev);
+    dock_ways_check(dev);
     dock_quarantine_check(dev);
 }
 

@@ -145,6 +145,7 @@ struct dock_qp {
     dock_a32 pins;                     // the engine works on it: destroy waits
     struct dock_conn conn;             // RC, UC: the way to the peer
     struct dock_ways ways;             // UD, RM, UM
+    uint32_t ways_turn;                // when it was last looked at, see dock_ways_check
     dock_a32 groups;                   // UD: it joined one at some time
     pthread_mutex_t modify;            // of state changes by the program
     dock_a32 last_wqe_told, comm_told; // events that come once
@@ -228,6 +229,7 @@ struct dock_dev {
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
     uint64_t raw_hot_until_ns;
     uint32_t taken_seen; // taken_by_pollers as the engine last saw it
+    uint32_t ways_turn;  // of dock_ways_check
     dock_a32 raw_queues;
     dock_a32 held_events; // CQs that hold an event back
 };
@@ -294,6 +296,8 @@ struct dock_conn *dock_way(struct dock_qp *qp);
 struct dock_conn *dock_way_to(struct dock_qp *qp, uint32_t id, dock_who who,
                               const struct dock_fabric *fabric);
 void dock_ways_forget(struct dock_qp *qp);
+// Ways of all queues to devices that are dead are given back, and with the last one their mappings. Engine.
+void dock_ways_check(struct dock_dev *dev);
 
 // ---- mcast.c
 // Send the datagram in sq->x to all members of its group. -EAGAIN: some are just being reached, and nothing
@@ -340,6 +344,7 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t slot);
 struct dock_peer *dock_peer_self(struct dock_dev *dev);
 void dock_peers_check(struct dock_dev *dev);
 bool dock_peers_know(struct dock_dev *dev, dock_who who); // its death will be told
+bool dock_peers_lost(struct dock_dev *dev);               // a dead one is still mapped, for who leads to it
 
 // ---- fatal.c
 void dock_dev_fatal(struct dock_dev *dev); // any thread, also one that holds a token

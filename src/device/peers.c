@@ -37,6 +37,17 @@ bool dock_peers_know(struct dock_dev *dev, dock_who who)
     return known;
 }
 
+bool dock_peers_lost(struct dock_dev *dev)
+{
+    bool lost = false;
+
+    pthread_mutex_lock(&dev->peer_lock);
+    for (const struct dock_peer_slot *s = dev->peers; s && !lost; s = s->next)
+        lost = s->reach == LOST;
+    pthread_mutex_unlock(&dev->peer_lock);
+    return lost;
+}
+
 static int watch(struct dock_dev *dev, struct dock_peer_slot *s, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = s->tag};

@@ -114,6 +114,68 @@ struct dock_conn *dock_way(struct dock_qp *qp)
     return dock_way_to(qp, x->target, who, NULL);
 }
 
+static void drop(struct dock_ways *w, struct dock_conn **at)
+{
+    struct dock_conn *c = *at;
+
+    *at = c->next;
+    w->count--;
+    c->fabric->disconnect(c);
+    free(c);
+}
+
+// What is in flight knows its way, and so does what was begun.
+static bool is_spent(const struct dock_qp *qp, const struct dock_conn *c)
+{
+    return c->peer && dock_peek32(&c->peer->dead) && !qp->sq.flight && !(qp->sq.mid && qp->sq.way == c);
+}
+
+static void drop_dead(struct dock_qp *qp)
+{
+    struct dock_ways *w = &qp->ways;
+
+    dock_sq_hold(&qp->sq);
+    for (uint32_t i = 0; i < w->size; i++)
+        for (struct dock_conn **at = &w->bucket[i]; *at;) {
+            if (!is_spent(qp, *at)) {
+                at = &(*at)->next;
+                continue;
+            }
+            if (qp->sq.way == *at)
+                qp->sq.way = NULL;
+            drop(w, at);
+        }
+    dock_sq_release(&qp->sq);
+}
+
+// One that was not looked at in this turn, pinned: its token is not to be waited for under the device's lock.
+static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn)
+{
+    struct dock_qp *qp;
+
+    pthread_mutex_lock(&dev->lock);
+    for (qp = dev->qps; qp && (qp->ways_turn == turn || !dock_service_names(qp->attr.service)); qp = qp->next)
+        ;
+    if (qp) {
+        qp->ways_turn = turn;
+        atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
+    }
+    pthread_mutex_unlock(&dev->lock);
+    return qp;
+}
+
+void dock_ways_check(struct dock_dev *dev)
+{
+    struct dock_qp *qp;
+
+    if (!dock_peers_lost(dev))
+        return;
+    for (uint32_t turn = ++dev->ways_turn; (qp = next_to_look_at(dev, turn));) {
+        drop_dead(qp);
+        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
+    }
+}
+
 void dock_ways_forget(struct dock_qp *qp)
 {
     struct dock_ways *w = &qp->ways;

@@ -9,9 +9,9 @@
 #include "lib/fork.h"
 #include "lib/pair.h"
 
-#define KILL_STOPPED_MS 300 // patience of all devices with a stopped holder
-#define KILL_STOP_MS 30     // so long a process is stopped: nobody may lose patience
-#define KILL_WAIT_MS 10000  // no single wait of a survivor may take longer
+#define KILL_STOPPED_MS 5000 // patience of all devices with a stopped holder: load must not use it up
+#define KILL_STOP_MS 30      // so long a process is stopped: nobody may lose patience
+#define KILL_WAIT_MS 10000   // no single wait of a survivor may take longer
 
 enum kill_role { KILL_INITIATOR, KILL_TARGET, KILL_THIRD, KILL_ROLES };
 enum kill_how { KILL_NOW, KILL_STOP_CONT, KILL_STOP_KILL, KILL_HOWS };
