@@ -146,6 +146,7 @@ static bool overlap(const struct dock_hold *h, uint64_t lo, uint64_t hi)
     return h->addr < hi && lo < h->addr + h->len;
 }
 
+// Does anybody reach [lo, hi) through the kernel, who would store to the old pages while they move?
 static bool others_concerned(const struct dock_hold *but, uint64_t lo, uint64_t hi)
 {
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next)
@@ -159,10 +160,11 @@ static bool others_concerned(const struct dock_hold *but, uint64_t lo, uint64_t 
 
 static void pause_all(void)
 {
-    for (struct dock_adopt *a = dock_adopters; a; a = a->next) {
-        a->ops->pause(a->user);
-        a->paused = true;
-    }
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+        if (!a->paused) {
+            a->ops->pause(a->user);
+            a->paused = true;
+        }
 }
 
 static void resume_all(void)
@@ -273,6 +275,9 @@ static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, u
                    (unsigned long long)(hi - lo));
         return -ENOMEM;
     }
+    err = dock_hold_room(h); // a chunk lies in one window and is one piece: what has moved is always held
+    if (err)
+        return err;
     m = dock_mirror_for(a, lo, hi);
     *why = m ? DOCK_WHY_NONE : DOCK_WHY_LIMIT;
     if (*why)
@@ -355,9 +360,26 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
     return err;
 }
 
+// Whoever reaches these pages at their place in the program stands still while they move: other devices'
+// regions, keys for all memory. If the program has moved them itself, that place is not known: all do.
+static bool move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+{
+    uint64_t at = m->va + (off - m->off);
+    bool moved;
+
+    if (others_concerned(NULL, at, at + len))
+        pause_all();
+    moved = dock_move_out(a, m, off, len, a->paused);
+    if (!moved && !a->paused && a->moved_by_program) {
+        pause_all();
+        moved = dock_move_out(a, m, off, len, true);
+    }
+    return moved;
+}
+
 static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
 {
-    if (dock_move_out(a, m, off, len))
+    if (move_out(a, m, off, len))
         dock_mirror_clear(a, m, off, len);
     else
         retry_ns = dock_now_ns() + RETRY_NS;
@@ -387,6 +409,7 @@ void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)
     dock_hold_clear(h);
     if (a->lingering && dock_now_ns() > retry_ns)
         dock_mirror_lingering(a, move_back);
+    resume_all();
 }
 
 bool dock_adopt_close(struct dock_adopt *a)
@@ -396,6 +419,7 @@ bool dock_adopt_close(struct dock_adopt *a)
     dock_adopt_lock();
     if (a->lingering)
         dock_mirror_lingering(a, move_back);
+    resume_all();
     clean = !a->lingering;
     if (!clean)
         dock_warn("%llu pages of the program stay in the arena of a device that is closed",

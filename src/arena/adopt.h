@@ -85,9 +85,10 @@ struct dock_adopt {
     uint32_t major, minor; // of the arena file, as /proc/self/maps has it
     struct dock_mirror *mirrors;
     uint64_t lingering; // pages without a registration that could not be moved back
-    unsigned whole;     // keys for the whole address space: every move concerns them
+    unsigned whole;     // regions that touch memory without holding it: every move concerns them
     bool paused;
-    bool inherited; // in a forked child: there is nothing to move back
+    bool moved_by_program; // the last move back did not find its pages where they were put
+    bool inherited;        // in a forked child: there is nothing to move back
     // The engine thread works under the gate, and leaves it while it sleeps.
     pthread_mutex_t gate;
     bool engine;
@@ -117,6 +118,7 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h);
 void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h);
 // A piece more, for memory that is in the arena already and stays there. -ENOMEM.
 int dock_hold_add(struct dock_hold *h, uint64_t addr, uint64_t len, uint64_t off);
+int dock_hold_room(struct dock_hold *h); // the next dock_hold_add cannot fail. -ENOMEM
 void dock_hold_clear(struct dock_hold *h);
 // The piece that `addr` lies in, or NULL; *room is how far it (or the gap) goes on from there.
 const struct dock_piece *dock_hold_at(const struct dock_hold *h, uint64_t addr, uint64_t *room);

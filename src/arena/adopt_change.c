@@ -10,7 +10,7 @@
 #include "base/memhooks.h"
 #include "base/rawcall.h"
 
-#define PARTS 256u // mappings that one call may concern
+#define PARTS 65536u // mappings that one call may concern: more a process cannot have
 
 extern dock_memory_hooks_p dock_memory_hooks __attribute__((weak)); // the shim's, if it is there
 
@@ -23,9 +23,9 @@ struct part {
 // The mappings of a range. Under the adoption lock.
 static struct {
     uint64_t lo, hi;
-    struct part part[PARTS];
+    struct part *part; // room for PARTS: only what is written has memory
     unsigned parts;
-    bool adopted, too_many;
+    bool adopted, too_many; // too_many: what is there cannot be told
 } seen;
 
 static bool note(void *arg, const struct dock_vma *v)
@@ -43,6 +43,18 @@ static bool note(void *arg, const struct dock_vma *v)
     return !seen.too_many;
 }
 
+static bool make_room(void)
+{
+    void *room = seen.part;
+
+    if (!room)
+        room = mmap(NULL, PARTS * sizeof *seen.part, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    seen.too_many = room == MAP_FAILED;
+    seen.part = seen.too_many ? NULL : room;
+    return !seen.too_many;
+}
+
 // Is anything of [lo, hi) adopted? `seen` tells what, then.
 static bool look(uint64_t lo, uint64_t hi)
 {
@@ -50,11 +62,13 @@ static bool look(uint64_t lo, uint64_t hi)
     seen.hi = hi;
     seen.parts = 0;
     seen.adopted = seen.too_many = false;
+    if (!make_room())
+        return true; // it may be: the call fails for want of memory
     dock_views_lock();
-    if (dock_maps_walk(lo, hi, note, NULL))
-        seen.adopted = false;
+    if (dock_maps_walk(lo, hi, note, NULL)) // no descriptor, say
+        seen.too_many = true;
     dock_views_unlock();
-    return seen.adopted;
+    return seen.adopted || seen.too_many;
 }
 
 static bool mapped(long ret)
@@ -91,7 +105,7 @@ static bool on_madvise(void *at, size_t len, int advice, int *ret)
         *ret = 0;
         if (advice == MADV_DOFORK || advice == MADV_DONTFORK)
             done = true; // a child gets copies either way
-        else if (!detach()) {
+        else if (seen.too_many || !detach()) {
             errno = ENOMEM;
             *ret = -1;
             done = true;

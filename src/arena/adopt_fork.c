@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // fork(): adopted memory is shared memory, which a child would share with its parent. So it is DONTFORK, the
 // child's handler builds private copies from the arena at the same addresses, and the parent's handler waits
-// until it has: the child sees the memory as it was at the fork, whoever writes first. A child that runs no
+// until it has, while the other threads stand still: the child sees the memory as it was at the fork, whoever
+// writes first. What peers store meanwhile it may see in part, as with hardware. A child that runs no
 // handlers (a raw clone) faults instead of corrupting its parent. vfork and posix_spawn share the address
 // space until exec, and meet nothing of this.
 //
@@ -32,6 +33,7 @@ static struct {
     unsigned ranges;
     int done[2]; // a pipe: the child has its copies, or is gone
     pid_t parent;
+    bool stopping; // the other threads, over this fork
 } at_fork = {.done = {-1, -1}};
 
 static bool list_one(void *arg, const struct dock_vma *v)
@@ -43,19 +45,33 @@ static bool list_one(void *arg, const struct dock_vma *v)
     return true;
 }
 
+static bool make_room(void)
+{
+    void *room = at_fork.range;
+
+    if (!room)
+        room = mmap(NULL, RANGES * sizeof(struct range), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    at_fork.range = room == MAP_FAILED ? NULL : room;
+    return at_fork.range;
+}
+
+// Once in the prepare handler, and again by the helper when nobody changes a mapping any more.
 static void list_ranges(void)
 {
     at_fork.ranges = 0;
-    if (!at_fork.range) {
-        void *room = mmap(NULL, RANGES * sizeof(struct range), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (room == MAP_FAILED)
-            return;
-        at_fork.range = room;
-    }
     for (struct dock_adopt *a = dock_adopters; a; a = a->next)
         if (dock_peek64(&a->counts->bytes))
             dock_maps_walk(0, UINT64_MAX, list_one, a);
+}
+
+static void tell_of_threads(void)
+{
+    static bool said;
+
+    if (!said)
+        dock_warn("threads cannot be stopped over a fork: its child may see what they store meanwhile");
+    said = true;
 }
 
 // The locks are held over the fork: nothing moves, and the child finds them in order.
@@ -64,7 +80,15 @@ static void prepare(void)
     dock_adopt_lock();
     dock_views_lock();
     at_fork.parent = getpid();
-    list_ranges();
+    at_fork.ranges = 0;
+    at_fork.stopping = false;
+    if (dock_adopted_any() && make_room())
+        list_ranges();
+    if (at_fork.ranges) {
+        at_fork.stopping = true;
+        if (!dock_stop_fork(list_ranges))
+            tell_of_threads();
+    }
     if (at_fork.ranges && pipe2(at_fork.done, O_CLOEXEC))
         at_fork.done[0] = at_fork.done[1] = -1;
 }
@@ -85,6 +109,8 @@ static void parent(void)
     }
     for (unsigned i = 0; i < at_fork.ranges; i++)
         dock_count64(&at_fork.range[i].a->counts->forked_bytes, at_fork.range[i].hi - at_fork.range[i].lo);
+    if (at_fork.stopping && !dock_stop_forked(false))
+        tell_of_threads();
     dock_views_unlock();
     dock_adopt_unlock();
 }
@@ -148,6 +174,8 @@ static void child(void)
         close(at_fork.done[1]); // the parent reads the end
         at_fork.done[0] = at_fork.done[1] = -1;
     }
+    if (at_fork.stopping)
+        dock_stop_forked(true);
     dock_views_each(blind);
     for (struct dock_adopt *a = dock_adopters; a; a = a->next) {
         struct dock_port *port = dock_arena_at(a->arena, 0);

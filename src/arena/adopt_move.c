@@ -177,25 +177,39 @@ static bool undo_one(void *arg, const struct dock_vma *v)
     return !u->failed;
 }
 
-bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+// In a stop. Where it was put; if not all of it is there, the program has moved or unmapped it: wherever it is.
+static enum dock_adopt_why undo(struct undo *u, uint64_t at, bool anywhere)
+{
+    enum dock_adopt_why why = dock_fit_process();
+
+    if (why)
+        return why;
+    if (dock_maps_walk(at, at + (u->end - u->off), undo_one, u) || u->failed)
+        return DOCK_WHY_LIMIT;
+    u->a->moved_by_program = u->found < u->end - u->off;
+    if (!u->a->moved_by_program)
+        return DOCK_WHY_NONE;
+    if (!anywhere)
+        return DOCK_WHY_CHANGED;
+    return dock_maps_walk(0, UINT64_MAX, undo_one, u) || u->failed ? DOCK_WHY_LIMIT : DOCK_WHY_NONE;
+}
+
+bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len, bool anywhere)
 {
     struct undo u = {.a = a, .off = off, .end = off + len};
-    uint64_t at = m->va + (off - m->off);
     enum dock_adopt_why why;
 
+    a->moved_by_program = false;
     dock_views_lock(); // before the stop: its holder may be among those who are stopped
     why = dock_stop_begin(a);
     if (!why) {
-        why = dock_fit_process();
-        // Where it was put; if not all of it is there, the program has moved or unmapped it: wherever it is.
-        if (!why && (dock_maps_walk(at, at + len, undo_one, &u) ||
-                     (u.found < len && dock_maps_walk(0, UINT64_MAX, undo_one, &u)) || u.failed))
-            why = DOCK_WHY_LIMIT;
+        why = undo(&u, m->va + (off - m->off), anywhere);
         dock_stop_end(a);
     }
     dock_views_unlock();
     if (why) {
-        dock_count64(&a->counts->refused[why], 1);
+        if (!a->moved_by_program || anywhere)
+            dock_count64(&a->counts->refused[why], 1);
         return false;
     }
     dock_arena_punch(a->arena, off, len);

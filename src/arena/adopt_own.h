@@ -73,14 +73,19 @@ bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint6
 // Copy [lo, hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone.
 int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi,
                  enum dock_adopt_why *why);
-// Give the program its own pages again wherever it has [off, off + len) mapped; the file's pages go.
-bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+// Give the program its own pages again wherever it has [off, off + len) mapped; the file's pages go. Unless
+// `anywhere` it fails, and sets moved_by_program, when they are not all where they were put.
+bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len, bool anywhere);
 
 // ---- adopt_stop.c
 struct dock_stop;
 // Stop every other thread of the process and block the caller's signals. DOCK_WHY_NONE, or why not.
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a);
 void dock_stop_end(struct dock_adopt *a);
+// For fork's handlers: the others stand still from the moment the child is made, `at_clone` is called then,
+// until dock_stop_forked in the parent. false: they cannot be stopped, and run on (it is called all the same).
+bool dock_stop_fork(void (*at_clone)(void));
+bool dock_stop_forked(bool in_child); // false: they did run
 // Is [lo, hi), part of the mapping [vlo, vhi), free of all threads' stacks and control blocks? In a stop.
 bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi);
 

@@ -16,7 +16,7 @@ static bool joins(const struct dock_hold *h, const struct dock_piece *low, const
            low->off >> shift == high->off >> shift;
 }
 
-static int make_room(struct dock_hold *h)
+int dock_hold_room(struct dock_hold *h)
 {
     unsigned room = h->room ? h->room * 2 : 2;
     struct dock_piece *grown;
@@ -44,7 +44,7 @@ static void merge(struct dock_hold *h, unsigned at)
 int dock_hold_add(struct dock_hold *h, uint64_t addr, uint64_t len, uint64_t off)
 {
     unsigned at = 0;
-    int err = make_room(h);
+    int err = dock_hold_room(h);
 
     if (err)
         return err;

@@ -27,7 +27,9 @@
 #define STACK_BYTES 65536u
 #define PATIENCE_NS 500000000ull // for one thread to stop: one that waits in vfork stops only at the exec
 
-enum { WORKING, STOPPED, FAILED, GO_ON };
+#define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
+
+enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
 
 struct thread {
     int32_t tid, signal; // to be delivered when it goes on
@@ -45,6 +47,7 @@ static struct {
     int helper;
     bool others;
     uint64_t began_ns;
+    void (*at_clone)(void); // what the helper does first when a fork has stopped the threads
 } stop;
 
 // ---- the helper: raw system calls only, its thread-local storage is the caller's
@@ -194,40 +197,119 @@ static bool other_is_gone(bool as_helper)
     return dock_rawcall(SYS_wait4, stop.helper, 0, __WALL | WNOHANG, 0, 0, 0) != 0;
 }
 
-// Until the state is another than `was`.
-static uint32_t await_state(uint32_t was)
+// Until the state is another than `was`, or an end that nobody should see.
+static uint32_t await_state(uint32_t was, uint64_t patience_ns)
 {
+    uint64_t start = dock_now_ns();
     uint32_t now;
 
     while ((now = dock_acquire32(&stop.state)) == was) {
         struct timespec t = {.tv_nsec = 100000000};
         if (dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAIT_PRIVATE, was, (long)&t, 0, 0) ==
                 -ETIMEDOUT &&
-            other_is_gone(was == STOPPED) && dock_acquire32(&stop.state) == was)
+            (other_is_gone(was == STOPPED) || dock_now_ns() - start > patience_ns) &&
+            dock_acquire32(&stop.state) == was)
             return FAILED;
     }
     return now;
 }
 
-static int __attribute__((no_sanitize_address)) helper(void *arg)
+static void let_go(void)
+{
+    for (uint32_t i = 0; i < stop.threads; i++)
+        trace(PTRACE_DETACH, stop.thread[i].tid, 0, stop.thread[i].signal);
+}
+
+static bool sweep_all(void)
 {
     long dir =
         dock_rawcall(SYS_openat, AT_FDCWD, (long)stop.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
     int fresh = dir < 0 ? -1 : 1;
 
-    (void)arg;
     while (fresh > 0) // threads that were running may have made more
         fresh = sweep(dir);
     if (dir >= 0)
         dock_rawcall(SYS_close, dir, 0, 0, 0, 0, 0);
-    if (fresh == 0) {
+    return fresh == 0;
+}
+
+static int __attribute__((no_sanitize_address)) helper(void *arg)
+{
+    bool all = sweep_all();
+
+    (void)arg;
+    if (all) {
         tell(STOPPED);
-        await_state(STOPPED);
+        await_state(STOPPED, UINT64_MAX);
     }
-    for (uint32_t i = 0; i < stop.threads; i++)
-        trace(PTRACE_DETACH, stop.thread[i].tid, 0, stop.thread[i].signal);
-    if (fresh)
+    let_go();
+    if (!all)
         tell(FAILED);
+    return 0;
+}
+
+static bool copies_process(uint64_t call)
+{
+#ifdef SYS_fork
+    if (call == SYS_fork || call == SYS_vfork)
+        return true;
+#endif
+    return call == SYS_clone || call == SYS_clone3;
+}
+
+// The forking thread goes on, one system call after the other, until it asks for its child. By then it holds
+// the locks that fork takes, so that no thread which is stopped from here on has them.
+static bool follow_to_clone(struct thread *t)
+{
+    struct __ptrace_syscall_info info;
+    int status;
+
+    for (;;) {
+        if (trace(PTRACE_SYSCALL, t->tid, 0, t->signal))
+            return false;
+        t->signal = 0;
+        long ret;
+        do
+            ret = dock_rawcall(SYS_wait4, t->tid, (long)&status, __WALL, 0, 0, 0);
+        while (ret == -EINTR);
+        if (ret != t->tid || !WIFSTOPPED(status))
+            return false;
+        if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+            t->signal = status >> 16 ? 0 : WSTOPSIG(status);
+            continue;
+        }
+        if (trace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof info, (long)&info) <= 0)
+            return false;
+        if (info.op == PTRACE_SYSCALL_INFO_ENTRY && copies_process(info.entry.nr))
+            return true;
+    }
+}
+
+static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
+{
+    struct thread t = {.tid = stop.caller};
+    bool all = false;
+
+    (void)arg;
+    if (trace(PTRACE_SEIZE, t.tid, 0, PTRACE_O_TRACESYSGOOD)) {
+        tell(FAILED);
+        return 0;
+    }
+    if (!trace(PTRACE_INTERRUPT, t.tid, 0, 0) && await_stop(&t)) {
+        tell(ARMED);
+        all = follow_to_clone(&t) && sweep_all();
+    }
+    if (all)
+        stop.at_clone();
+    else
+        let_go();
+    dock_publish32(&stop.state, all ? STOPPED : FAILED); // it is the caller's again: nobody waits for it
+    trace(PTRACE_DETACH, t.tid, 0, t.signal);
+    if (all) {
+        if (await_state(STOPPED, FORK_PATIENCE_NS) == FAILED)
+            dock_publish32(&stop.state, FAILED); // so the parent is told that they ran on
+        let_go();
+    }
     return 0;
 }
 
@@ -281,12 +363,13 @@ static void reap(void)
     stop.helper = 0;
 }
 
-static enum dock_adopt_why stop_others(void)
+// The state that the helper comes to.
+static uint32_t start_helper(int (*body)(void *))
 {
     int tid;
 
     if (!prepare())
-        return DOCK_WHY_THREADS;
+        return FAILED;
     stop.pid = getpid();
     stop.caller = (int32_t)dock_rawcall(SYS_gettid, 0, 0, 0, 0, 0, 0);
     stop.threads = 0;
@@ -294,14 +377,14 @@ static enum dock_adopt_why stop_others(void)
     name_tasks();
     dock_set32(&stop.state, WORKING); // the clone orders it
     // No signal tells of its end: a program that waits for its children does not meet it.
-    tid = clone(helper, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);
+    tid = clone(body, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);
     if (tid < 0)
-        return DOCK_WHY_THREADS;
+        return FAILED;
     stop.helper = tid;
-    if (await_state(WORKING) == STOPPED)
-        return DOCK_WHY_NONE;
-    reap();
-    return DOCK_WHY_THREADS;
+    uint32_t state = await_state(WORKING, UINT64_MAX);
+    if (state == FAILED)
+        reap();
+    return state;
 }
 
 static void gates(bool shut)
@@ -335,7 +418,7 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
     stop.threads = 0;
     stop.others = !alone();
     if (stop.others)
-        why = stop_others();
+        why = start_helper(helper) == STOPPED ? DOCK_WHY_NONE : DOCK_WHY_THREADS;
     (void)a;
     if (why)
         pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
@@ -353,6 +436,36 @@ void dock_stop_end(struct dock_adopt *a)
         gates(false);
     }
     pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
+}
+
+// ---- over a fork: the others run until the child is asked for, since fork waits for locks of theirs
+
+bool dock_stop_fork(void (*at_clone)(void))
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &stop.mask);
+    stop.began_ns = dock_now_ns();
+    stop.at_clone = at_clone;
+    stop.helper = 0;
+    stop.others = !alone();
+    return !stop.others || start_helper(fork_helper) != FAILED;
+}
+
+bool dock_stop_forked(bool in_child)
+{
+    bool stood = true;
+
+    if (stop.others && stop.helper && !in_child) {
+        stood = dock_acquire32(&stop.state) == STOPPED; // else they were not stopped
+        tell(GO_ON);
+        reap();
+    }
+    if (!stop.others)
+        gates(false);
+    pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
+    return stood;
 }
 
 // Where this thread's control block is.

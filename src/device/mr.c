@@ -300,6 +300,12 @@ static void adopt_changed(void *user, struct dock_hold *h)
 const struct dock_adopt_ops dock_mr_adopt_ops = {
     .pause = adopt_pause, .resume = adopt_resume, .changed = adopt_changed};
 
+// It names memory that it does not hold: what it touches is anywhere, and no move goes on beside it.
+static bool holds_nothing(const struct dock_mr *mr)
+{
+    return mr->implicit || mr->access & DOCK_ACCESS_ON_DEMAND;
+}
+
 // Find its memory, give it a number, publish its keys.
 static int place(struct dock_dev *dev, struct dock_mr *mr)
 {
@@ -308,7 +314,7 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
 
     if (adopt)
         dock_adopt_lock();
-    dev->adopt.whole += adopt && mr->implicit; // what it may touch is anywhere: no move goes on beside it
+    dev->adopt.whole += adopt && holds_nothing(mr);
     err = mr->implicit || mr->kind == DOCK_SEG_NOTHING ? 0 : locate(dev, mr);
     if (!err) {
         err = dock_tid_take(dev, mr);
@@ -321,7 +327,7 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
             dock_segrec_publish(dev, mr, 0);
     }
     if (err)
-        dev->adopt.whole -= adopt && mr->implicit;
+        dev->adopt.whole -= adopt && holds_nothing(mr);
     if (adopt)
         dock_adopt_unlock();
     return err;
@@ -372,13 +378,17 @@ int dock_mr_move(struct dock_mr *mr, const struct dock_mr *to)
 {
     struct dock_mr was = *mr;
     struct dock_dev *dev = mr->dev;
+    unsigned before = adopts(dev) && holds_nothing(mr), after;
     int err;
 
     if (adopts(dev))
         dock_adopt_lock();
     leave_memory(dev, mr);
     name_range(mr, to);
+    after = adopts(dev) && holds_nothing(mr);
+    dev->adopt.whole += after;
     err = locate(dev, mr);
+    dev->adopt.whole -= err ? after : before;
     if (err) {
         name_range(mr, &was);
         if (locate(dev, mr)) {
@@ -477,7 +487,7 @@ int dock_mr_deregister(struct dock_mr *mr)
     dock_quiesce(dev, NULL);
     if (adopts(dev))
         dock_adopt_lock();
-    dev->adopt.whole -= adopts(dev) && mr->implicit;
+    dev->adopt.whole -= adopts(dev) && holds_nothing(mr);
     leave_memory(dev, mr);
     if (adopts(dev))
         dock_adopt_unlock();

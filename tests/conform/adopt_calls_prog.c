@@ -82,6 +82,25 @@ static void cleared(void)
     munmap(p, 16 * PAGE);
 }
 
+// More mappings in one call than anybody expects: every other page is registered.
+static void cleared_in_pieces(void)
+{
+    enum { N = 700 };
+    static struct ibv_mr *mr[N];
+    unsigned char *p = pages(2 * N);
+
+    memset(p, 5, 2 * N * PAGE);
+    for (unsigned i = 0; i < N; i++)
+        mr[i] = reg(p + 2 * i * PAGE, PAGE);
+    check("mappings", maps_look(p, 2 * N * PAGE).mappings >= N, 1);
+    check("madvise", (uint64_t)madvise(p, 2 * N * PAGE, MADV_DONTNEED), 0);
+    for (unsigned i = 0; i < 2 * N * PAGE; i++)
+        check("memory cleared in pieces", p[i], 0);
+    for (unsigned i = 0; i < N; i++)
+        ibv_dereg_mr(mr[i]);
+    munmap(p, 2 * N * PAGE);
+}
+
 static void grown(int flags)
 {
     unsigned char *p = pages(40), *q;
@@ -198,6 +217,7 @@ int main(int argc, char **argv)
     }
     ibv_dereg_mr(mr);
     cleared();
+    cleared_in_pieces();
     grown(0);
     grown(MREMAP_MAYMOVE);
     churn(argc > 1 ? (unsigned)atoi(argv[1]) : 2000);

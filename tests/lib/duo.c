@@ -190,6 +190,8 @@ void duo_open(struct duo *d, enum place place, const struct duo_opts *opts)
     memset(d, 0, sizeof *d);
     d->place = place;
     near.plain = far.plain = place_plain(place);
+    if (place_plain(place))
+        setenv("DRYDOCK_ADOPT", o.adopted ? "inner" : "off", 1);
     if (place == HOST_ARENA || place == HOST_PLAIN)
         open_two(d, &o, &near, &far);
     else

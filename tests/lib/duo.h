@@ -46,6 +46,7 @@ struct duo_opts {
     const struct dock_qp_mod *near_knobs, *far_knobs; // of end_connect
     uint32_t start_index;
     bool unconnected;
+    bool adopted; // plain memory that the device may adopt; else plain memory stays plain
 };
 
 // Forks before it opens a device. o may be NULL.

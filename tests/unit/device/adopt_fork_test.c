@@ -174,6 +174,71 @@ static void no_snapshot_is_torn(void **state)
     assert_int_equal(torn, 0);
 }
 
+// Without any lock: one thread stores to a plain word, then to all adopted pages, over and over. Whenever the
+// child was made, its pages are of one instant: page by page not newer than the one before, and all of the
+// plain word's round or the one before.
+static struct {
+    dock_a32 go;
+    dock_a64 *plain;
+    char *mem;
+} free_running;
+
+static void *storer(void *arg)
+{
+    sigset_t all;
+
+    (void)arg;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    for (uint64_t n = 1; dock_peek32(&free_running.go); n++) {
+        dock_publish64(free_running.plain, n);
+        for (unsigned i = 0; i < LEN; i += PAGE)
+            dock_publish64((dock_a64 *)(void *)(free_running.mem + i), n);
+    }
+    return NULL;
+}
+
+static int is_one_instant(void)
+{
+    uint64_t newest = dock_peek64(free_running.plain), last = newest;
+
+    for (unsigned i = 0; i < LEN; i += PAGE) {
+        uint64_t n = dock_peek64((dock_a64 *)(void *)(free_running.mem + i));
+        if (n > last || newest - n > 1)
+            return 1;
+        last = n;
+    }
+    return 0;
+}
+
+static void a_child_sees_one_instant(void **state)
+{
+    struct fix *f = *state;
+    pthread_t t;
+    unsigned torn = 0;
+
+    free_running.mem = f->b.mem;
+    free_running.plain = calloc(1, sizeof *free_running.plain);
+    memset(f->b.mem, 0, LEN);
+    dock_set32(&free_running.go, 1);
+    assert_int_equal(pthread_create(&t, NULL, storer, NULL), 0);
+    for (unsigned k = 0; k < 20; k++) {
+        test_nap_us(500);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60 * slow_down());
+            void *p = malloc(100000); // the child has its allocator
+            _exit(!p || is_one_instant());
+        }
+        torn += ended(child) != 0;
+    }
+    dock_set32(&free_running.go, 0);
+    pthread_join(t, NULL);
+    assert_int_equal(torn, 0);
+    transfer(f, 5);
+    free((void *)free_running.plain);
+}
+
 static void children_that_never_return_here(void **state)
 {
     struct fix *f = *state;
@@ -333,6 +398,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(children_that_never_return_here, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_raw_clone_faults, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_inherited_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_child_sees_one_instant, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_snapshot_is_torn, set_up, tear_down),
     };
 

@@ -81,6 +81,7 @@ static void memory_in_the_arena_works(void **state)
 
 int main(void)
 {
+    setenv("DRYDOCK_ADOPT", "off", 1); // what is adopted needs no copies
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_memory_is_refused_in_words),
         cmocka_unit_test(memory_in_the_arena_works),

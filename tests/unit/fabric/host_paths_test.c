@@ -218,9 +218,13 @@ static void expect_receive(struct run *r)
         differs(r, "its immediate", w.wc.imm, 0xabcd);
 }
 
+static bool adopted; // plain memory is, in this test
+
 static void one(enum place place, enum dock_service service, unsigned op, enum way way, uint32_t len)
 {
-    struct duo_opts o = {.near = {.mem = MEM, .service = service}, .far = {.mem = MEM, .service = service}};
+    struct duo_opts o = {.near = {.mem = MEM, .service = service},
+                         .far = {.mem = MEM, .service = service},
+                         .adopted = adopted};
     struct run r = {.service = service, .op = op, .way = way, .len = len};
     struct dock_wc wc = {.status = 0xfff};
     struct io_recv recv = {.id = 31, .off = BUF, .len = len};
@@ -309,6 +313,16 @@ static void every_opcode_every_way_two_processes_plain(void **state)
     place_by_opcode_by_way(HOST_PLAIN);
 }
 
+static void every_opcode_every_way_two_processes_adopted(void **state)
+{
+    (void)state;
+    if (!place_possible(HOST_PLAIN) || getenv("DRYDOCK_EMULATED"))
+        skip();
+    adopted = true;
+    place_by_opcode_by_way(HOST_PLAIN);
+    adopted = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +330,7 @@ int main(void)
         cmocka_unit_test(every_opcode_every_way_self_plain),
         cmocka_unit_test(every_opcode_every_way_two_processes_arena),
         cmocka_unit_test(every_opcode_every_way_two_processes_plain),
+        cmocka_unit_test(every_opcode_every_way_two_processes_adopted),
     };
 
     return cmocka_run_group_tests_name("opcodes, places, ways to be wrong", tests, NULL, NULL);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// timeout: 120
+// Memory moves, in and out, beside a peer that reaches the same pages through the kernel, by a region that
+// holds no memory (on demand): no store of the peer is lost.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+#include "lib/duo.h"
+#include "lib/fork.h"
+
+#define PAGE 4096u
+#define PAGES 64u
+#define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE)
+
+// The far process: its memory is registered and deregistered by a thread until it is told to end.
+static struct {
+    pthread_t thread;
+    struct dock_dev *dev;
+    char *mem;
+    uint32_t pd, changes;
+    struct dock_mr *loose;
+    dock_a32 end;
+    dock_a64 adopted;
+} far;
+
+struct io_far {
+    uint64_t addr, adopted;
+    uint32_t rkey, changes;
+    int err;
+};
+
+static int move_once(void)
+{
+    struct dock_mr *mr;
+    int err =
+        dock_mr_register(far.dev, far.pd, (uintptr_t)far.mem, PAGES * PAGE, (uintptr_t)far.mem, RIGHTS, &mr);
+
+    if (err)
+        return err;
+    atomic_fetch_add(&far.adopted, dock_peek64(&far.dev->port->adopt.bytes));
+    test_nap_us(200);
+    return dock_mr_deregister(mr);
+}
+
+static void *moves(void *arg)
+{
+    (void)arg;
+    while (!dock_peek32(&far.end) && !move_once()) {
+        far.changes++;
+        test_nap_us(200);
+    }
+    return NULL;
+}
+
+static void begin(struct side *s, void *arg)
+{
+    struct io_far *io = arg;
+
+    far.dev = s->e.dev;
+    far.pd = s->e.pd;
+    far.mem = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    io->err = far.mem == MAP_FAILED
+                  ? -ENOMEM
+                  : dock_mr_register(far.dev, far.pd, (uintptr_t)far.mem, PAGES * PAGE, (uintptr_t)far.mem,
+                                     RIGHTS | DOCK_ACCESS_ON_DEMAND, &far.loose);
+    if (io->err)
+        return;
+    io->addr = (uintptr_t)far.mem;
+    io->rkey = far.loose->rkey;
+    io->err = -pthread_create(&far.thread, NULL, moves, NULL);
+}
+
+static void finish(struct side *s, void *arg)
+{
+    struct io_far *io = arg;
+
+    (void)s;
+    dock_set32(&far.end, 1);
+    pthread_join(far.thread, NULL);
+    io->adopted = dock_peek64(&far.adopted);
+    io->changes = far.changes;
+    io->err = dock_mr_deregister(far.loose);
+}
+
+static void transfer(struct duo *d, uint8_t op, const struct io_far *far_io, uint32_t page)
+{
+    struct dock_mr mr = {.rkey = far_io->rkey};
+    struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(op, &d->near.e, &sge, op == DOCK_OP_READ ? 64 : 0, 8, &mr,
+                                    far_io->addr + (uint64_t)page * PAGE);
+    struct dock_wc wc;
+
+    wr.flags = DOCK_F_COMPLETE;
+    assert_int_equal(end_post(&d->near.e, &wr), 0);
+    assert_true(end_wait(d->near.e.scq, &wc, 20000 * slow_down()));
+    assert_int_equal(wc.status, DOCK_OK);
+}
+
+static void no_store_of_a_peer_is_lost(void **state)
+{
+    struct duo_opts o = {.adopted = true};
+    struct io_far io = {0};
+    struct duo d;
+    uint64_t shadow[PAGES] = {0}, lost = 0, n = 0,
+             end = dock_now_ns() + (test_long() ? 20000000000ull : 1000000000ull);
+
+    (void)state;
+    if (!place_possible(HOST_PLAIN))
+        skip();
+    duo_open(&d, HOST_PLAIN, &o);
+    duo_far(&d, begin, &io, sizeof io);
+    assert_int_equal(io.err, 0);
+    while (dock_now_ns() < end) {
+        uint32_t page = (uint32_t)(++n % PAGES);
+        transfer(&d, DOCK_OP_READ, &io, page);
+        lost += *(uint64_t *)(void *)(d.near.e.mem + 64) != shadow[page];
+        *(uint64_t *)(void *)d.near.e.mem = shadow[page] = n;
+        transfer(&d, DOCK_OP_WRITE, &io, page);
+    }
+    duo_far(&d, finish, &io, sizeof io);
+    print_message("%llu stores beside %u moves there and back, %llu bytes adopted in all\n",
+                  (unsigned long long)n, io.changes, (unsigned long long)io.adopted);
+    assert_int_equal(io.err, 0);
+    assert_int_equal(lost, 0);
+    duo_close(&d);
+    if (!io.adopted)
+        skip();
+}
+
+int main(void)
+{
+    if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
+        return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_store_of_a_peer_is_lost),
+    };
+
+    return cmocka_run_group_tests_name("adoption beside the kernel's way", tests, NULL, NULL);
+}
