@@ -177,7 +177,7 @@ static bool undo_one(void *arg, const struct dock_vma *v)
     return !u->failed;
 }
 
-// In a stop. Where it was put; if not all of it is there, the program has moved or unmapped it: wherever it is.
+// In a stop. Where it was put; what is not there any more the program has moved or unmapped: wherever it is.
 static enum dock_adopt_why undo(struct undo *u, uint64_t at, bool anywhere)
 {
     enum dock_adopt_why why = dock_fit_process();
