@@ -25,16 +25,24 @@ endif()
 # Labels whose programs see the verbs face from outside.
 set(DOCK_VERBS_LABELS face abi conform)
 
-# Labels that may share the machine with another test; the others measure time or fill both cores.
-set(DOCK_PARALLEL_LABELS unit abi)
+# Labels that may share the machine with another test; the others fill both cores or need threads that really run at
+# once. A test of these says `alone: why` in its first lines if it must be.
+set(DOCK_PARALLEL_LABELS unit abi face fuzz conform docs models)
 
-function(dock_add_test name label command)
+function(dock_add_test name label command source)
+    file(STRINGS ${source} head REGEX "timeout: |alone: " LIMIT_INPUT 2000)
     # scripts/run-one keeps the time (a first-lines `timeout: N`), so that a test run by hand has the same limit.
     add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/run-one ${command})
     set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 86400
         ENVIRONMENT DRYDOCK_BUILD=${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    if(NOT label IN_LIST DOCK_PARALLEL_LABELS)
+    if(NOT label IN_LIST DOCK_PARALLEL_LABELS OR head MATCHES "alone: ")
         set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    endif()
+    if(label STREQUAL "conform")
+        set_tests_properties(${name} PROPERTIES RESOURCE_LOCK tcp_ports) # programs that are given numbers of ports
+    endif()
+    if(head MATCHES "[^-]timeout: ([0-9]+)") # the longest first, so that none is left over for one processor
+        set_tests_properties(${name} PROPERTIES COST ${CMAKE_MATCH_1})
     endif()
 endfunction()
 
@@ -77,7 +85,7 @@ foreach(source IN LISTS test_sources)
     endif()
     if(relative MATCHES "_test\\.c$")
         string(REGEX REPLACE "\\.c$" "" name ${relative})
-        dock_add_test(${name} ${label} $<TARGET_FILE:${DOCK_TARGET}>)
+        dock_add_test(${name} ${label} $<TARGET_FILE:${DOCK_TARGET}> ${source})
     endif()
 endforeach()
 
@@ -86,5 +94,5 @@ list(FILTER test_scripts EXCLUDE REGEX "/lib/|/(lib|common)\\.sh$|_lib\\.sh$")
 foreach(script IN LISTS test_scripts)
     cmake_path(RELATIVE_PATH script BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/tests OUTPUT_VARIABLE name)
     string(REGEX REPLACE "/.*" "" label ${name})
-    dock_add_test(${name} ${label} ${script})
+    dock_add_test(${name} ${label} ${script} ${script})
 endforeach()

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 build=$(cd "${DRYDOCK_BUILD:-build/dev}" && pwd) || exit 1
 work=$(mktemp -d) || exit 1
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
-command -v ib_write_bw >/dev/null || { echo "perftest is not installed"; exit 77; }
+command -v ib_write_bw >/dev/null || { echo "skipped: not installed: ib_write_bw"; exit 77; }
 port=$((20000 + $$ % 20000)) failed=0 passed=0
 
 report() { # STATUS LINE

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/conform/run_lib.sh
 . tests/conform/rdmacm_lib.sh
 
-command -v rping ucmatose >/dev/null || skip "rdmacm-utils is not installed"
+command -v rping ucmatose >/dev/null || skip "not installed: rdmacm-utils"
 
 # ---- rping: READs, WRITEs and SENDs both ways, each ping compared (-V) and shown (-v)
 
@@ -84,15 +84,15 @@ datagrams() { # OPTIONS...; udaddy's port is always the same
 datagrams -c 1 -C 10 -S 512
 datagrams -c 3 -C 20 -S 1024
 
-# The receiver says when it has joined; what is sent before that is not for it. It ends when it has ten messages. The
-# sender destroys its queue pair right after posting them.
+# The receiver says when it has joined, with its receives posted; what is sent before that is not for it. It ends when it
+# has ten messages. The sender destroys its queue pair right after posting them.
 group() {
     local line="mckey" status=1 receiver
     wanted "$line" || return 0
     timeout -k 5 "$limit" stdbuf -oL "$drydock" run -- mckey -b "$local_ip" -m 239.1.1.1 -C 10 >"$work/server" 2>&1 &
     receiver=$!
     for _ in $(seq 500); do
-        grep -q 'receiving data' "$work/server" && break
+        grep -q 'joined dgid' "$work/server" && break
         sleep 0.02
     done
     timeout -k 5 "$limit" "$drydock" run -- mckey -b "$local_ip" -m 239.1.1.1 -s -C 10 >"$work/client" 2>&1

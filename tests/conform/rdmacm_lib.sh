@@ -57,7 +57,7 @@ cell() {
 
 wanted() { # LINE, and the program is there
     [[ $1 =~ $only ]] || return 1
-    command -v "${1%% *}" >/dev/null || { echo "absent  ${1%% *}"; return 1; }
+    command -v "${1%% *}" >/dev/null || { absent "${1%% *}"; return 1; }
 }
 
 says() { # SIDE REGEX [COUNT]: at least so many lines

@@ -3,7 +3,7 @@
 # Debian's ibv_devices, unmodified, lists our device and no other.
 . "$(dirname "$0")/run_lib.sh"
 
-command -v ibv_devices >/dev/null || skip "ibv_devices is not installed (ibverbs-utils)"
+command -v ibv_devices >/dev/null || skip "not installed: ibv_devices"
 [ -e "$build/lib/libibverbs.so.1" ] || skip "$build/lib/libibverbs.so.1 is not built"
 
 got=$("$drydock" run -- ibv_devices 2>"$work/stderr")

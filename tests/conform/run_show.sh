@@ -4,7 +4,7 @@
 # point at each other, the counters fit; when they have ended nothing is listed.
 . "$(dirname "$0")/run_lib.sh"
 
-command -v ib_write_bw >/dev/null || skip "ib_write_bw is not installed (perftest)"
+command -v ib_write_bw >/dev/null || skip "not installed: ib_write_bw"
 [ -e "$build/lib/libibverbs.so.1" ] || skip "$build/lib/libibverbs.so.1 is not built"
 
 # Is something listening on a TCP port, by the kernel's own table?

@@ -103,7 +103,7 @@ def counted(number, tool, options, queues, size, iterations):
 
 def main():
     if not shutil.which("ib_write_bw"):
-        print("perftest is not installed")
+        print("skipped: not installed: perftest")
         sys.exit(77)
     cells = [
         ("ib_write_bw", [], 1, 65536, 20000),

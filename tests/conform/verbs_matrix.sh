@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 600 long-timeout: 1800
+# alone: its programs spin on both processors, and three that spin take a hundred times as long
 # Debian's unmodified verbs programs on our library, two processes each: ibv_devices, ibv_devinfo, ibv_rc_pingpong,
 # and perftest's write, read, send and atomic tools, each with every option that the tool's own --help offers among
 # all sizes, 16 queues, post lists, inline, events, selective signaling and both directions, one by one and together.
@@ -21,9 +22,9 @@ gid=1 # the first IPv4-mapped entry
 only=${MATRIX_ONLY:-.}
 limit=120
 port=$((20000 + $$ % 20000))
-passed=0 failed=0 absent=0
+passed=0 failed=0 absent=
 
-command -v ib_write_bw ibv_rc_pingpong >/dev/null || { echo "perftest or ibverbs-utils is not installed"; exit 77; }
+command -v ib_write_bw ibv_rc_pingpong >/dev/null || { echo "skipped: not installed: perftest or ibverbs-utils"; exit 77; }
 
 # ---- one cell
 
@@ -157,7 +158,7 @@ offers() { # HELP LETTER
 
 tool_cells() { # TOOL OP
     local tool=$1 op=$2 help count rows=1
-    command -v "$tool" >/dev/null || { echo "absent  $tool"; absent=$((absent + 1)); return; }
+    command -v "$tool" >/dev/null || { absent+=" $tool"; return; }
     help=$("$drydock" run -- "$tool" --help 2>&1)
     count="-n 200"
     # shellcheck disable=SC2086 # options are words
@@ -240,5 +241,6 @@ check cas -q 16 -l 8
 check write_imm -q 16 -l 8 -s 1000
 check send_imm -b -e -l 4 -s 1000
 
-echo "$passed cells passed, $failed failed, $absent tools not installed"
+echo "$passed cells passed, $failed failed"
+[ $failed = 0 ] && [ -n "$absent" ] && { echo "skipped: not installed:$absent"; exit 77; }
 [ $failed = 0 ] && [ $passed -gt 0 ]

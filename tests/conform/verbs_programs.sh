@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # timeout: 300
 # Debian's programs beside the matrix: the ping-pongs that check their data, perftest over UC and UD and through a shared
-# receive queue, UCX's list of devices. A program that is not installed is named and passed over.
+# receive queue, UCX's list of devices.
 # VERBS_ONLY=REGEX runs the lines that match.
 set -u
 . "$(dirname "$0")/run_lib.sh"
@@ -25,7 +25,7 @@ wait_listen() { # PORT PID
 both() { # WORDS THAT THE CLIENT MUST SAY, PROGRAM AND OPTIONS
     local say=$1 line=$2 server server_status client_status
     [[ $line =~ $only ]] || return 0
-    command -v "${line%% *}" >/dev/null || { echo "absent  ${line%% *}"; return 0; }
+    command -v "${line%% *}" >/dev/null || { absent "${line%% *}"; return 0; }
     port=$((port + 1))
     # shellcheck disable=SC2086 # the line is words
     timeout -k 5 60 "$drydock" run -- $line -p $port >"$work/server" 2>&1 &
@@ -54,7 +54,9 @@ both "." "ib_send_bw -c UC $perf"
 both "." "ib_write_bw -c UC $perf"
 both "." "ib_send_bw --use-srq -q 2 $perf"
 
-if command -v ucx_info >/dev/null && [[ ucx_info =~ $only ]]; then
+if ! command -v ucx_info >/dev/null; then
+    absent ucx_info
+elif [[ ucx_info =~ $only ]]; then
     "$drydock" run -- ucx_info -d >"$work/ucx" 2>&1
     expect_words "ucx_info -d" "Transport: rc_verbs" "$(cat "$work/ucx")"
     expect_words "ucx_info -d" "Transport: ud_verbs" "$(cat "$work/ucx")"

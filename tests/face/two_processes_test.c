@@ -313,7 +313,7 @@ static void abandoned(int sock)
     hear(sock, &c, 1);
     double before = now();
     write_to(&e, &peer, 1, IBV_WC_RETRY_EXC_ERR);
-    CHECK(now() - before < 2);
+    CHECK(now() - before < 10); // and not the 64 s of another timeout
     CHECK_INT(end_state(&e), IBV_QPS_ERR);
     tell(sock, "x", 1);
     end_close(&e);

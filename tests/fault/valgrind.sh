@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(cd "${DRYDOCK_BUILD:-build/dev}" && pwd) || exit 1
-command -v valgrind >/dev/null || { echo "valgrind is not installed"; exit 77; }
+command -v valgrind >/dev/null || { echo "skipped: not installed: valgrind"; exit 77; }
 grep -q 'fsanitize=' "$build/build.ninja" 2>/dev/null && { echo "a sanitizer build does not run under valgrind"; exit 77; }
 exec valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,possible \
     "$build/tests/unit/device/move_test"

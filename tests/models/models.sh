@@ -7,7 +7,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 for tool in spin gcc; do
-    command -v $tool >/dev/null || { echo "skipped: no $tool here"; exit 77; }
+    command -v $tool >/dev/null || { echo "skipped: not installed: $tool"; exit 77; }
 done
 [ "${DRYDOCK_EMULATED:-0}" = 0 ] || { echo "skipped: a model does not depend on the machine"; exit 77; }
 work=$(mktemp -d /tmp/drydock-models-XXXXXX)
