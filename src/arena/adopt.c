@@ -431,6 +431,8 @@ bool dock_adopt_close(struct dock_adopt *a)
         }
     if (clean)
         dock_mirrors_close(a);
+    if (!dock_adopters)
+        dock_maps_close();
     dock_adopt_unlock();
     return clean;
 }

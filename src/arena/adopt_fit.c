@@ -41,11 +41,22 @@ bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint6
 
 // ---- pages that the kernel may hold
 
+// What pins is an anonymous inode, which has no file type: most descriptors are told by one short call.
+static bool may_pin(const char *name)
+{
+    struct stat st;
+    long fd = 0;
+
+    for (; *name >= '0' && *name <= '9'; name++)
+        fd = fd * 10 + (*name - '0');
+    return !*name && !dock_rawcall(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) && !(st.st_mode & S_IFMT);
+}
+
 static bool names_pinner(int dir, const char *name)
 {
     static const char *const pinners[] = {"anon_inode:[io_uring]", "anon_inode:[userfaultfd]"};
     char link[32];
-    long n = dock_rawcall(SYS_readlinkat, dir, (long)name, (long)link, sizeof link, 0, 0);
+    long n = may_pin(name) ? dock_rawcall(SYS_readlinkat, dir, (long)name, (long)link, sizeof link, 0, 0) : 0;
 
     for (unsigned i = 0; i < sizeof pinners / sizeof *pinners; i++)
         if (n == (long)strlen(pinners[i]) && !memcmp(link, pinners[i], (size_t)n))

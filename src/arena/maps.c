@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/rawcall.h"
 
@@ -146,10 +148,71 @@ static int by_text(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void *
     }
 }
 
+// The file stays open from call to call: opening costs more than asking. What is known of it is wiped in a
+// forked child, for which it is the parent's; and the program may have closed it.
+struct kept {
+    long fd;
+    uint64_t inode, device; // inode 0: none
+};
+
+static struct kept *kept_page(void)
+{
+    static struct kept *page;
+
+    if (page)
+        return page;
+    long at = dock_rawcall(SYS_mmap, 0, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at < 0 && at > -4096)
+        return NULL;
+    if (dock_rawcall(SYS_madvise, at, sysconf(_SC_PAGESIZE), MADV_WIPEONFORK, 0, 0, 0)) {
+        dock_rawcall(SYS_munmap, at, sysconf(_SC_PAGESIZE), 0, 0, 0, 0);
+        return NULL;
+    }
+    page = (struct kept *)at;
+    return page;
+}
+
+static bool same_file(const struct kept *k)
+{
+    struct stat st;
+
+    return k->inode && !dock_rawcall(SYS_fstat, k->fd, (long)&st, 0, 0, 0, 0) && st.st_ino == k->inode &&
+           st.st_dev == k->device;
+}
+
+// *closes: the caller does, when it has read.
+static long maps_file(bool *closes)
+{
+    struct kept *k = kept_page();
+    struct stat st;
+    long fd;
+
+    *closes = false;
+    if (k && same_file(k))
+        return k->fd;
+    fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    *closes = fd >= 0 && (!k || dock_rawcall(SYS_fstat, fd, (long)&st, 0, 0, 0, 0));
+    if (fd >= 0 && !*closes)
+        *k = (struct kept){.fd = fd, .inode = st.st_ino, .device = st.st_dev};
+    return fd;
+}
+
+void dock_maps_close(void)
+{
+    struct kept *k = kept_page();
+
+    if (k && same_file(k))
+        dock_rawcall(SYS_close, k->fd, 0, 0, 0, 0, 0);
+    if (k)
+        k->inode = 0;
+}
+
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
     static bool no_query;
-    long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    bool closes;
+    long fd = maps_file(&closes);
     int ret = -ENOTTY;
 
     if (fd < 0)
@@ -158,8 +221,10 @@ int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
         ret = by_query((int)fd, lo, hi, each, arg);
     if (ret == -ENOTTY || ret == -EINVAL || ret == -EPERM) {
         no_query = true;
-        ret = by_text((int)fd, lo, hi, each, arg);
+        ret = (int)dock_rawcall(SYS_lseek, fd, 0, SEEK_SET, 0, 0, 0);
+        ret = ret ? ret : by_text((int)fd, lo, hi, each, arg);
     }
-    dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (closes)
+        dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
     return ret;
 }

@@ -27,5 +27,7 @@ typedef bool dock_vma_each(void *arg, const struct dock_vma *v);
 
 // Calls `each` for every mapping that overlaps [lo, hi), ascending, until it says false. 0 or -errno.
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
+// Nobody walks for now: the descriptor that is kept from walk to walk is given back.
+void dock_maps_close(void);
 
 #endif
