@@ -89,6 +89,17 @@ foreach(source IN LISTS test_sources)
     endif()
 endforeach()
 
+# The cases of OpenSHMEM once more, with a device that delays and reorders: in one program, since its fabric is the tests'.
+if(TARGET tests-face-shmem-litmus_prog AND TARGET drydock_testlib)
+    file(GLOB litmus_sources CONFIGURE_DEPENDS tests/face/shmem/litmus_*.c)
+    add_executable(tests-face-shmem-late ${litmus_sources} ${shmem_sources} tests/face/shmem/late_start.c)
+    set_target_properties(tests-face-shmem-late PROPERTIES OUTPUT_NAME late_prog
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/face/shmem)
+    target_include_directories(tests-face-shmem-late PRIVATE tests)
+    target_link_options(tests-face-shmem-late PRIVATE -Wl,--wrap=dock_dev_get -Wl,--wrap=dock_dev_put)
+    target_link_libraries(tests-face-shmem-late PRIVATE drydock_testlib drydock_core Threads::Threads m)
+endif()
+
 file(GLOB_RECURSE test_scripts CONFIGURE_DEPENDS tests/*.sh tests/*_test.py)
 list(FILTER test_scripts EXCLUDE REGEX "/lib/|/(lib|common)\\.sh$|_lib\\.sh$")
 foreach(script IN LISTS test_scripts)

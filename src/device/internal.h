@@ -48,6 +48,7 @@ struct dock_sq {
     _Alignas(64) dock_a32 token; // RUN | KICK, see run.c
     uint32_t exec;               // blocks, free-running: next to be fetched
     uint32_t seq;                // WRs, free-running: next to be started
+    uint32_t told;               // those that the record's `executed` counts
     uint32_t retired;            // WRs whose completion is published or silently done
     dock_a64 busy;               // odd while local keys are in use (pairs with dock_quiesce)
     uint64_t bytes;              // moved; told to the record at the end of a run

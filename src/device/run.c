@@ -65,22 +65,28 @@ static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
     }
 }
 
+// WRs whose sources were read. Over a late fabric that is known when they are finished.
+static inline uint32_t executed(const struct dock_sq *sq)
+{
+    return __builtin_expect(sq->flight != NULL, 0) ? sq->retired : sq->seq;
+}
+
 // Execute up to a budget. What is left to do, and who will; what was done is told to the record once.
 static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
 {
     struct dock_stay stay = {.pi = dock_acquire32(sq->post.doorbell), // pairs with the doorbell's publish
                              .bytes = DOCK_BUDGET_BYTES,
                              .wrs = DOCK_BUDGET_WRS};
-    uint32_t before = sq->seq;
 
     if (__builtin_expect(dock_idtable_evicted(&sq->qp->dev->ids_table, sq->qp->dev->waiter.me), 0)) {
         dock_dev_fatal(sq->qp->dev); // we were stopped, and given up: nothing more may be stored anywhere
         dock_qp_fail(sq->qp, DOCK_ST_FLUSH);
     }
     enum dock_stall why = steps(sq, &stay);
-    uint32_t done = sq->seq - before;
+    uint32_t done = executed(sq) - sq->told;
 
     if (done) {
+        sq->told += done;
         dock_publish64(&sq->rec->executed,
                        dock_peek64(&sq->rec->executed) +
                            done); // pairs with who waits in dock_sq_post.executed
@@ -137,7 +143,7 @@ void dock_sq_clear(struct dock_sq *sq)
 {
     sq->exec = sq->post.pi =
         dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
-    sq->seq = sq->retired = sq->post.posted;
+    sq->seq = sq->retired = sq->told = sq->post.posted;
     dock_publish64(&sq->post.freed,
                    (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
     dock_sq_abandon(sq);

@@ -30,6 +30,7 @@ static struct {
     pthread_t thread[THREADS];
     unsigned threads;
     bool stop, hasty;
+    enum late_order order;
     bool working; // a phase that touches memory is being run
     uint64_t seed, stream, steps;
     uint32_t without;
@@ -67,6 +68,21 @@ static bool ordered(enum late_kind a, enum late_kind b)
     return a != LATE_READ && keeps((enum late_rule)(LATE_WRITE_WRITE + 4 * a + b));
 }
 
+// Is there a fence behind `e`, `r` included?
+static bool fenced(const struct late_request *e, const struct late_request *r)
+{
+    const struct late_request *f = e->next;
+
+    while (f != r && (f->sq != r->sq || !(f->x.flags & DOCK_F_FENCE)))
+        f = f->next;
+    return f->x.flags & DOCK_F_FENCE;
+}
+
+static bool matters(const struct late_request *e, const struct late_request *r)
+{
+    return late.order == LATE_ORDERED || (late.order == LATE_FENCED && fenced(e, r));
+}
+
 static bool source_open(const struct late_request *r)
 {
     for (const struct late_request *e = late.first; keeps(LATE_SOURCE_ORDER) && e != r; e = e->next)
@@ -85,7 +101,7 @@ static bool effect_open(const struct late_request *r)
         if (e != r && e->half && !e->done[LATE_EFFECT] && r->kind == LATE_ATOMIC && keeps(LATE_ATOMIC_UNIT))
             return false;
     for (const struct late_request *e = late.first; e != r; e = e->next)
-        if (e->sq == r->sq && !e->done[LATE_EFFECT] && ordered(e->kind, r->kind))
+        if (e->sq == r->sq && !e->done[LATE_EFFECT] && ordered(e->kind, r->kind) && matters(e, r))
             return false;
     return true;
 }
@@ -504,6 +520,11 @@ void late_fail(uint32_t nth, uint32_t status)
 void late_hasty(bool on)
 {
     late.hasty = on;
+}
+
+void late_set_order(enum late_order order)
+{
+    late.order = order;
 }
 
 void late_watch(late_watch_fn fn)

@@ -80,6 +80,13 @@ struct late_count {
 
 struct late_count late_count(void);
 
+// How much order there is between requests of one queue: all that the rules say; only across a request that
+// carries a fence (what OpenSHMEM promises); not even there.
+enum late_order { LATE_ORDERED, LATE_FENCED, LATE_UNFENCED };
+void late_set_order(enum late_order order);
+// Atomics in one step: others than this process count on the same words.
+void late_set_whole_atomics(bool on);
+
 // Called at each phase, for traces; NULL: off.
 typedef void (*late_watch_fn)(const struct dock_xfer *x, uint32_t nth, enum late_phase phase);
 void late_watch(late_watch_fn fn);

@@ -116,6 +116,13 @@ static enum late_got by_host(struct late_request *r)
     }
 }
 
+static bool whole_atomics;
+
+void late_set_whole_atomics(bool on)
+{
+    whole_atomics = on;
+}
+
 enum late_got late_have_effect(struct late_request *r)
 {
     bool second = r->half;
@@ -125,7 +132,7 @@ enum late_got late_have_effect(struct late_request *r)
         return LATE_WHOLE;
     }
     r->x.inline_data = r->buffer;
-    if (r->kind != LATE_ATOMIC || !half_atomic(r))
+    if (r->kind != LATE_ATOMIC || whole_atomics || !half_atomic(r))
         return by_host(r);
     r->half = true;
     return second || r->x.status ? LATE_WHOLE : LATE_PART;

@@ -101,6 +101,10 @@ static inline void add(struct batch *b, struct dock_wr *wr)
         begin(b, b->c, w);
     }
     wr->id = w->posted + 1;
+    if (__builtin_expect(w->fences != b->c->fences, 0)) {
+        wr->flags |= DOCK_F_FENCE;
+        w->fences = b->c->fences;
+    }
     if (__builtin_expect(wr->id % ASK_EVERY == 0, 0))
         wr->flags |= DOCK_F_COMPLETE;
     while (__builtin_expect(dock_post_put(&b->post, wr), 0)) {
@@ -191,11 +195,14 @@ void osh_quiet(struct dock_shmem_ctx *c)
     dock_fence_full(); // stores through shmem_ptr as well
 }
 
-// A queue places its WRs in order and each PE has one queue of the context: nothing is left to do but to keep
-// the program's own stores (shmem_ptr) before what follows.
+// The next WR to each PE carries a fence. A queue of this host places its WRs in order in any case; the fence
+// is what keeps the order where a queue has several ways to its peer, and what the tests' fabric goes by.
+// The program's own stores (shmem_ptr) stay before what follows.
 void osh_fence(struct dock_shmem_ctx *c)
 {
-    (void)c;
+    lock(c);
+    c->fences++;
+    unlock(c);
     dock_fence_store();
 }
 
@@ -387,7 +394,7 @@ uint64_t osh_atomic_fetch(struct dock_shmem_ctx *c, void *dest, struct osh_atomi
     return old;
 }
 
-// SET rides in the WRITE's own request; ADD is an atomic behind it on the same queue.
+// SET rides in the WRITE's own request; ADD is an atomic behind it, and behind a fence, on the same queue.
 void osh_put_signal(struct dock_shmem_ctx *c, void *dest, const void *source, size_t len, struct osh_signal s,
                     int pe, bool nbi)
 {
@@ -402,12 +409,13 @@ void osh_put_signal(struct dock_shmem_ctx *c, void *dest, const void *source, si
         transfer(c, w, DOCK_OP_WRITE, 0, r, source, len);
     if (s.op == SHMEM_SIGNAL_ADD) {
         struct osh_atomic a = {.op = DOCK_OP_FADD, .size = 8, .operand = s.value};
-        post_atomic(c, w, word, a, &c->sink, 0);
+        post_atomic(c, w, word, a, &c->sink, len ? DOCK_F_FENCE : 0);
     } else {
         struct dock_sge sge = {
             .addr = (uintptr_t)source, .len = (uint32_t)(len - before), .key = osh.own->lkey};
         struct dock_wr wr = {.op = DOCK_OP_WRITE_NOTIFY,
                              .nsge = sge.len != 0,
+                             .flags = before ? DOCK_F_FENCE : 0,
                              .sge = &sge,
                              .rkey = r.key,
                              .raddr = r.addr,

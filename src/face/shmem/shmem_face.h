@@ -58,6 +58,7 @@ struct osh_way {
     uint64_t posted;          // by us
     uint64_t asked;           // the last WR that was signaled
     uint64_t done;            // WRs that a polled completion covers
+    uint32_t fences;          // of the context, as the last WR knew them
     int pe;
 };
 
@@ -65,7 +66,8 @@ struct dock_shmem_ctx {
     struct dock_shmem_team *team; // NULL: the world
     struct dock_cq *cq;
     long options;
-    bool locked; // several threads may be at it
+    uint32_t fences; // so far
+    bool locked;     // several threads may be at it
     dock_a32 lock;
     uint64_t sink; // where results go that nobody wants
     struct dock_shmem_ctx *next, *prev;

@@ -58,6 +58,19 @@ static int l03(void)
     return two(nbi_fenced, receive);
 }
 
+// Without the fence: either, and a late fabric must show both.
+static void nbi_plain(void)
+{
+    shmem_long_put_nbi(&o->x, &one, 1, 1);
+    set_flag(1);
+    shmem_quiet();
+}
+
+static int l03_without(void)
+{
+    return two(nbi_plain, receive);
+}
+
 static void strided_fenced(void)
 {
     static const long ones[3] = {1, 1, 1};
@@ -264,6 +277,7 @@ void litmus_order(void)
     litmus("L01 put, flag", l01, ROUNDS, EITHER(0, 1));
     litmus("L02 put, fence, flag", l02, ROUNDS, ONLY(1));
     litmus("L03 put_nbi, fence, flag", l03, ROUNDS, ONLY(1));
+    litmus("W03 put_nbi, flag", l03_without, ROUNDS, EITHER(0, 1));
     litmus("L03 iput, fence, flag", l03_strided, ROUNDS, ONLY(1));
     litmus("L03 200000 bytes, fence, flag", l03_long, FEW, ONLY(1));
     litmus("L04 get_nbi, fence, put", l04, ROUNDS, EITHER(0, 2));

@@ -28,6 +28,33 @@ static int l11(void)
     return all;
 }
 
+// The same with a counter for a signal.
+static int l11_add(void)
+{
+    if (me == 0) {
+        shmem_long_put_signal_nbi(&o->x, &one, 1, &o->sig, 3, SHMEM_SIGNAL_ADD, 1);
+        shmem_quiet();
+    }
+    if (me != 1)
+        return NOTHING;
+    shmem_signal_wait_until(&o->sig, SHMEM_CMP_EQ, 3);
+    return (int)o->x;
+}
+
+static int l12_nbi(void)
+{
+    if (me == 0) {
+        shmem_long_put_nbi(&o->x, &one, 1, 1);
+        shmem_fence();
+        shmem_long_put_signal_nbi(&o->y, &one, 1, &o->sig, 1, SHMEM_SIGNAL_SET, 1);
+        shmem_quiet();
+    }
+    if (me != 1)
+        return NOTHING;
+    shmem_signal_wait_until(&o->sig, SHMEM_CMP_EQ, 1);
+    return o->y == 1 ? (int)o->x : 7;
+}
+
 static int behind_signal(int fence)
 {
     if (me == 0) {
@@ -106,6 +133,8 @@ void litmus_signal(void)
         length = lengths[i];
         litmus("L11 put_signal_nbi, all bytes behind it", l11, FEW, ONLY(1));
     }
+    litmus("L11 put_signal ADD", l11_add, ROUNDS, ONLY(1));
+    litmus("L12 put_nbi, fence, put_signal", l12_nbi, ROUNDS, ONLY(1));
     litmus("L12 put, put_signal", l12, ROUNDS, EITHER(0, 1));
     litmus("L12 put, fence, put_signal", l12_fence, ROUNDS, ONLY(1));
     litmus("L13 two put_signal ADD", l13, ROUNDS, ONLY(1));
