@@ -162,8 +162,10 @@ enum dock_queue_kind {
     DOCK_QUEUE_PAIR,
     DOCK_QUEUE_SHARED_RQ, // only receives
     DOCK_QUEUE_GROUP,
-    DOCK_QUEUE_SENDS, // only sends
-    DOCK_QUEUE_RELAY, // only sends, for a producer in another process
+    DOCK_QUEUE_SENDS,   // only sends
+    DOCK_QUEUE_RELAY,   // only sends, for a producer in another process
+    DOCK_QUEUE_XRC_TGT, // receives for the shared queues that requests name
+    DOCK_QUEUE_XRC_SRQ, // one of these
 };
 
 // States of a queue, verbs' and URMA's in one set (src/device/state.h has the transitions).
@@ -216,7 +218,7 @@ struct dock_qrec {
     dock_a32 first_cause;
     dock_a64 messages_in,
         bytes_in;    // two-sided: what one-sided requests bring is counted where they come from
-    uint64_t cookie; // the owner's, for CQEs of its receives; written at creation
+    uint64_t cookie; // the owner's, for CQEs of its receives; of XRC: the domain. Written at creation
 
     // line 2: the send queue, for raw producers and for `drydock show`
     _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell unless `page`

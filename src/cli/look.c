@@ -49,12 +49,13 @@ const char *look_state_name(unsigned state)
 
 const char *look_kind_name(unsigned kind)
 {
-    static const char *const names[DOCK_QUEUE_RELAY + 1] = {
-        [DOCK_QUEUE_PAIR] = "pair",   [DOCK_QUEUE_SHARED_RQ] = "srq", [DOCK_QUEUE_GROUP] = "group",
-        [DOCK_QUEUE_SENDS] = "sends", [DOCK_QUEUE_RELAY] = "relay",
+    static const char *const names[DOCK_QUEUE_XRC_SRQ + 1] = {
+        [DOCK_QUEUE_PAIR] = "pair",       [DOCK_QUEUE_SHARED_RQ] = "srq", [DOCK_QUEUE_GROUP] = "group",
+        [DOCK_QUEUE_SENDS] = "sends",     [DOCK_QUEUE_RELAY] = "relay",   [DOCK_QUEUE_XRC_TGT] = "xrc-tgt",
+        [DOCK_QUEUE_XRC_SRQ] = "xrc-srq",
     };
 
-    return name_of(names, DOCK_QUEUE_RELAY + 1, kind);
+    return name_of(names, DOCK_QUEUE_XRC_SRQ + 1, kind);
 }
 
 static struct look_queue queue_of(const struct dock_qrec *rec)

@@ -34,11 +34,16 @@ static void tell_limit(struct dock_rq *srq)
     dock_event_raise(srq->dev, srq->events, &e, &srq->events_got);
 }
 
+static bool has_limit(const struct dock_qp *qp)
+{
+    return qp->rq->shared || qp->attr.xrc == DOCK_XRC_SRQ;
+}
+
 void dock_attend_limit(struct dock_qp *qp)
 {
     uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, ~DOCK_ATTN_LIMIT, memory_order_acq_rel);
 
-    if (why & DOCK_ATTN_LIMIT && qp->rq->shared)
+    if (why & DOCK_ATTN_LIMIT && has_limit(qp))
         tell_limit(qp->rq);
 }
 
@@ -46,7 +51,7 @@ void dock_attend_low(struct dock_qp *qp)
 {
     const struct dock_rqrec *rec = qp->rq->rec;
 
-    if (qp->rq->shared &&
+    if (has_limit(qp) &&
         dock_peek32(&rec->limit) > dock_acquire32(&rec->pi) - dock_word_value(dock_acquire64(&rec->ci)))
         tell_limit(qp->rq);
 }
@@ -64,7 +69,7 @@ static void attend_queue(struct dock_qp *qp)
         if (dock_peek32(&qp->rec->state) == DOCK_RTR)
             tell(qp, DOCK_EVENT_COMM_EST);
     }
-    if (why & DOCK_ATTN_LIMIT && qp->rq->shared)
+    if (why & DOCK_ATTN_LIMIT && has_limit(qp))
         tell_limit(qp->rq);
     if (why & IN_ERROR)
         why = dock_qp_error_for(qp, IN_ERROR);

@@ -170,6 +170,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     x->remote = w->remote & DOCK_ID_MASK;
     x->token = w->token;
     x->raddr = w->address;
+    x->srq = w->tp_sge & DOCK_ID_MASK;
     if (__builtin_expect(x->op != DOCK_OP_WRITE && x->op != DOCK_OP_READ, 0))
         decode_special(sq, x);
     if (__builtin_expect(dock_service_names(x->service), 0))

@@ -189,6 +189,11 @@ int dock_srq_destroy(struct dock_rq *srq); // -EBUSY while queue pairs use it
 void dock_srq_clear(struct dock_rq *srq);  // forget what is posted: all its queue pairs are in RESET
 int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit); // -EINVAL above its depth
 uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
+// An XRC shared queue: a queue pair to the device, of which this is the receive half. Only
+// dock_xrc_srq_destroy takes it away, from under any target.
+int dock_xrc_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_cq *cq,
+                        uint64_t xrcd, struct dock_rq **out);
+int dock_xrc_srq_destroy(struct dock_rq *srq);
 uint32_t dock_srq_number(const struct dock_rq *srq);
 uint32_t dock_srq_users(const struct dock_rq *srq); // queue pairs
 
@@ -204,6 +209,11 @@ uint32_t dock_bundle_number(const struct dock_bundle *bundle);
 // A queue pair, or half of one: URMA's JFS and JFR. What only sends is nobody's target; what only receives
 // (from queues that name their target) refuses every post. The CQ that is left out may be NULL.
 enum dock_role { DOCK_BOTH, DOCK_SENDS, DOCK_RECEIVES };
+
+// XRC, of service RC: an initiator (role SENDS) is connected to a target (role RECEIVES, no receives of its
+// own), and each request names the shared receive queue (role RECEIVES) that takes it and whose domain's
+// memory it reaches. Target and shared queue are of one XRC domain, and of one device.
+enum dock_xrc { DOCK_XRC_NONE, DOCK_XRC_INI, DOCK_XRC_TGT, DOCK_XRC_SRQ };
 
 // What becomes of a send queue after a request of it failed.
 enum dock_on_error {
@@ -240,6 +250,8 @@ struct dock_qp_attr {
     bool unordered;  // URMA: SUSPENDED may be left to RTS, as no order is lost by that
     uint64_t cookie; // in every CQE of the queue, dwords 5 and 6: for who reads them raw
     bool open;       // RC: answers the one-sided requests of any queue, and a wrong one fails only its sender
+    enum dock_xrc xrc;
+    uint64_t xrcd;      // of an XRC target or shared queue: its domain
     bool short_atomics; // an atomic whose SGE has 4 bytes works on 4 bytes (else a length error)
     void *user;
 };

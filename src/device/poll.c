@@ -68,7 +68,7 @@ static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0, str
     wc->solicited = (e->local_remote & DOCK_CQE_SOLICITED) != 0;
     wc->bytes = e->bytes;
     wc->imm = (uint64_t)e->data[1] << 32 | e->data[0];
-    wc->qp_num = qp->number;
+    wc->qp_num = qp->attr.xrc == DOCK_XRC_SRQ ? e->tpn : qp->number; // the target that it came to
     wc->src_qp = e->local_remote >> 4 & DOCK_ID_MASK;
     wc->stamp_ns = (uint64_t)e->stamp[1] << 32 | e->stamp[0];
     wc->qp = qp;

@@ -147,6 +147,8 @@ static void encode(const struct dock_sq_post *sq, char *b, const struct dock_wr 
         put_target((struct dock_wqe *)b, wr);
     if (__builtin_expect(sq->names && !sq->urma && wr->eid, 0))
         put_header((struct dock_wqe *)b, wr);
+    if (__builtin_expect(sq->xrc, 0))
+        ((struct dock_wqe *)b)->tp_sge |= wr->remote & DOCK_ID_MASK;
     if (flags & DOCK_F_INLINE)
         put_inline(b + dock_wqe_data_at(wr->op), wr);
     else if (wr->op != DOCK_OP_BIND)

@@ -27,7 +27,8 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
 {
     const struct dock_limits *l = &dev->limits;
 
-    if (a->max_send_wr > (a->raw ? DOCK_RING_BLOCKS_MAX : l->max_qp_wr) || a->max_recv_wr > l->max_qp_wr ||
+    if (a->max_send_wr > (a->raw ? DOCK_RING_BLOCKS_MAX : l->max_qp_wr) ||
+        a->max_recv_wr > (a->xrc == DOCK_XRC_SRQ ? l->max_srq_wr : l->max_qp_wr) ||
         a->max_send_sge > l->max_sge || a->max_recv_sge > l->max_sge || a->max_inline > l->max_inline)
         return dock_refuse(-EINVAL,
                            "queue pair of %u/%u WRs, %u/%u SGEs, %u bytes inline: more than the device has",
@@ -56,7 +57,8 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     struct dock_dev *dev = qp->dev;
 
     memset(c, 0, sizeof *c);
-    c->dest_qp = dest_qp;
+    c->dest_qp = c->taker = dest_qp;
+    c->xrc = qp->attr.xrc == DOCK_XRC_INI;
     c->source_qp = qp->number;
     c->dest_who = who;
     c->service = (uint8_t)qp->attr.service;
@@ -94,7 +96,8 @@ static int make_send_ring(struct dock_qp *qp)
     sq->post.lock_free = qp->attr.lock_free;
     sq->post.urma = dock_qp_urma(&qp->attr);
     sq->post.names = dock_service_names(qp->attr.service);
-    sq->post.simple = qp->attr.max_send_sge && !sq->post.names;
+    sq->post.xrc = qp->attr.xrc == DOCK_XRC_INI;
+    sq->post.simple = qp->attr.max_send_sge && !sq->post.names && !sq->post.xrc;
     sq->post.token_at = sq->post.urma ? offsetof(struct dock_wr, token) : offsetof(struct dock_wr, rkey);
     sq->post.free_early = dock_profile()->slot_free_at_execution && !qp->attr.raw;
     return qp->attr.raw ? dock_raw_open(qp, blocks) : 0;
@@ -136,13 +139,20 @@ static void init_sq(struct dock_qp *qp)
 static const uint32_t kind_of_role[] = {
     [DOCK_BOTH] = DOCK_QUEUE_PAIR, [DOCK_SENDS] = DOCK_QUEUE_SENDS, [DOCK_RECEIVES] = DOCK_QUEUE_SHARED_RQ};
 
+static uint32_t kind_of(const struct dock_qp_attr *a)
+{
+    if (a->xrc == DOCK_XRC_TGT)
+        return DOCK_QUEUE_XRC_TGT;
+    if (a->xrc == DOCK_XRC_SRQ)
+        return DOCK_QUEUE_XRC_SRQ;
+    return a->origin.at ? DOCK_QUEUE_RELAY : kind_of_role[a->role];
+}
+
 static void publish_record(struct dock_qp *qp)
 {
     struct dock_qrec *r = qp->rec;
 
-    uint32_t kind = qp->attr.origin.at ? DOCK_QUEUE_RELAY : kind_of_role[qp->attr.role];
-
-    r->kind_service = kind << 8 | qp->attr.service;
+    r->kind_service = kind_of(&qp->attr) << 8 | qp->attr.service;
     r->id = qp->number;
     r->pd = qp->attr.pd;
     r->rq = qp->attr.role == DOCK_SENDS ? 0 : qp->rq->rec_off;
@@ -152,7 +162,7 @@ static void publish_record(struct dock_qp *qp)
     r->sq_blocks = qp->sq.post.mask + 1;
     r->sq_depth = qp->sq.post.depth;
     r->page = qp->page ? qp->page_off : 0;
-    r->cookie = qp->attr.cookie;
+    r->cookie = qp->attr.xrc ? qp->attr.xrcd : qp->attr.cookie;
     dock_set32(&r->access, dock_qp_urma(&qp->attr) ? ALL_REMOTE : 0);
     dock_set32(&r->qkey, 0);
     dock_set32(&r->rnr_timer, 0);
@@ -374,6 +384,8 @@ int dock_qp_destroy(struct dock_qp *qp)
     if (qp->rq->shared)
         dock_rq_forget_claims(qp);
     dock_events_forget(qp->events, qp, &qp->events_got);
+    if (qp->attr.xrc == DOCK_XRC_SRQ)
+        dock_events_forget(qp->rq->events, qp->rq, &qp->rq->events_got);
     sum_up(qp);
     dock_id_give(dev, qp->number);
     use(qp, -1);

@@ -35,7 +35,8 @@ struct dock_wr {
     // URMA queues, where the token's value stands apart from rkey: of the segment (SEND_INV: to invalidate),
     // of the target queue (SEND*, WRITE_IMM)
     uint32_t token, target_token;
-    uint32_t remote; // UD, RM, UM: target queue. BIND: tid << 8 | variant of the region's lkey
+    // UD, RM, UM: target queue. XRC: the shared receive queue. BIND: tid << 8 | variant of the region's lkey
+    uint32_t remote;
     uint64_t raddr;
     uint64_t imm;              // as the wire carries it; verbs uses the low 32 bits
     uint64_t operand, compare; // atomics: add/swap/and/or/xor value; CAS: swap and compare
@@ -63,6 +64,7 @@ struct dock_sq_post {
     uint8_t lock_free, sge_max;
     uint8_t urma, names;      // of the service: tokens apart from keys; no connection
     uint8_t simple, token_at; // for the common WQE: it may be one, and where dock_wr has its token
+    uint8_t xrc;              // an initiator: each WQE names the shared queue
     uint8_t free_early;       // slots are free when executed (profile): the id goes with the completion
     const dock_a32 *state;    // of the queue, enum dock_state
     const dock_a64 *executed; // WRs since the queue was made, their sources read; acquire pairs with run.c

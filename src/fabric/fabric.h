@@ -76,9 +76,11 @@ struct dock_conn {
     uint32_t key_pd;    // protection domain of the target queue, as checked
     uint64_t cookie;    // the target queue's
     uint32_t cqe_flags; // dw0 of completions of its receives
+    uint32_t taker;     // whose receives it takes: dest_qp, or the XRC shared queue that was named last
     dock_who dest_who;
     uint8_t service;
     bool views; // the four below are open for `serial`
+    bool xrc;   // leads to an XRC target
     bool force_plain;
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
@@ -88,6 +90,8 @@ struct dock_conn {
     struct dock_rkey key[DOCK_RKEYS];
     struct dock_rqview rq;
     struct dock_cqview cq;
+    struct dock_qrec *srq; // XRC: of `taker`, whose views are open
+    uint32_t srq_serial;
     uint8_t eid[16];           // of the target, of a way of a queue without a connection
     const uint8_t *source_eid; // of the queue, told to receivers; NULL: its face does not tell
     struct dock_conn *next;    // of a queue without a connection: see device/ways.c
@@ -109,6 +113,7 @@ struct dock_xfer {
     uint32_t len;    // bytes in all
     uint32_t pd;     // of the local keys
     uint32_t remote; // tid or queue
+    uint32_t srq;    // XRC: the shared receive queue
     uint32_t target; // queue: as connected, or as the request names it
     bool bundle;     // `target` is a group of which a member is to be picked
     uint8_t hint;

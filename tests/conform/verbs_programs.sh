@@ -48,11 +48,15 @@ for kind in rc uc ud srq; do
     both "100 iters in" "ibv_${kind}_pingpong -d drydock0 -g 1 -c -n 100"
     [ $kind = srq ] || both "100 iters in" "ibv_${kind}_pingpong -d drydock0 -g 1 -c -e -n 100"
 done
+both success "ibv_xsrq_pingpong -d drydock0 -g 1 -n 100"
 perf="-d drydock0 -x 1 -F -n 200 --output=bandwidth"
 both "." "ib_send_bw -c UD $perf"
 both "." "ib_send_bw -c UC $perf"
 both "." "ib_write_bw -c UC $perf"
 both "." "ib_send_bw --use-srq -q 2 $perf"
+for tool in send write read; do
+    both "." "ib_${tool}_bw -c XRC $perf"
+done
 
 if ! command -v ucx_info >/dev/null; then
     absent ucx_info

@@ -138,7 +138,7 @@ ROW(ibv_create_srq, "depth above the maximum", POINTER, EINVAL,
     ibv_create_srq(l.pd, &(struct ibv_srq_init_attr){.attr = {1u << 30, 1, 0}}))
 ROW(ibv_create_srq, "SGEs above the maximum", POINTER, EINVAL,
     ibv_create_srq(l.pd, &(struct ibv_srq_init_attr){.attr = {1, 13, 0}}))
-ROW(ibv_create_srq_ex, "an XRC queue", POINTER, EOPNOTSUPP,
+ROW(ibv_create_srq_ex, "an XRC queue without its domain", POINTER, EINVAL,
     ibv_create_srq_ex(l.ctx, &(struct ibv_srq_init_attr_ex){.attr = {1, 1, 0},
                                                             .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
                                                                          IBV_SRQ_INIT_ATTR_PD,

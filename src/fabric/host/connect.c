@@ -4,7 +4,7 @@
 
 #include "fabric/host/host.h"
 
-static struct dock_qrec *find_queue(struct dock_peer *peer, uint32_t id)
+struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id)
 {
     uint64_t block = dock_acquire64(&peer->port->block[id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)]);
     uint64_t off = block + (uint64_t)(id & 255) * sizeof(struct dock_qrec);
@@ -43,6 +43,7 @@ static void meet(struct dock_conn *c)
     c->serial = dock_acquire32(&c->queue->serial);
     c->views = false;
     c->held = 0;
+    c->srq = NULL;
     for (unsigned i = 0; i < DOCK_RKEYS; i++)
         c->key[i].rec = NULL;
 }
@@ -54,7 +55,7 @@ int dock_host_connect(struct dock_conn *c)
 
     if (err)
         return err;
-    c->queue = find_queue(peer, c->dest_qp);
+    c->queue = dock_host_find(peer, c->dest_qp);
     c->hazard = c->queue ? claim_hazard(peer, c->waiter->me, c->source_qp) : NULL;
     if (!c->hazard) {
         dock_up_peer_put(c->dev, peer);
@@ -90,8 +91,13 @@ static bool open_views(struct dock_conn *c)
 
     if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp ||
         (seen.kind_service & 0xff) != c->service || // another service does not answer
-        (kind != DOCK_QUEUE_PAIR && kind != DOCK_QUEUE_SHARED_RQ))
+        (c->xrc ? kind != DOCK_QUEUE_XRC_TGT : kind != DOCK_QUEUE_PAIR && kind != DOCK_QUEUE_SHARED_RQ))
         return false;
+    if (c->xrc) { // what a message is placed by, and the domain, is another queue's: see xrc.c
+        c->cookie = q->cookie;
+        c->views = true;
+        return true;
+    }
     if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
         return false;
     c->key_pd = seen.pd;
@@ -133,15 +139,20 @@ bool dock_host_enter(struct dock_conn *c, bool begun)
     return false;
 }
 
-void dock_host_attention(struct dock_conn *c, uint32_t why)
+void dock_host_attend(struct dock_conn *c, struct dock_qrec *queue, uint32_t why)
 {
     uint32_t none = 0;
 
-    dock_claim32(&c->queue->first_cause, &none, why);
-    atomic_fetch_or_explicit(&c->queue->attention, why,
+    dock_claim32(&queue->first_cause, &none, why);
+    atomic_fetch_or_explicit(&queue->attention, why,
                              memory_order_release); // pairs with attend() of the engine
     dock_publish32(&c->peer->port->attention, 1);
     dock_up_bell(c->peer);
+}
+
+void dock_host_attention(struct dock_conn *c, uint32_t why)
+{
+    dock_host_attend(c, c->queue, why);
 }
 
 // The list of a group, where its record leads now.

@@ -18,6 +18,15 @@ uint32_t dock_host_pick(struct dock_conn *c, uint32_t hint);
 
 // Tell the target's engine what we found wrong, or that something happened.
 void dock_host_attention(struct dock_conn *c, uint32_t why);
+void dock_host_attend(struct dock_conn *c, struct dock_qrec *queue,
+                      uint32_t why); // the same of another queue
+
+// ---- xrc.c
+
+// The shared queue that the request names, its views open. DOCK_OK; DOCK_ST_REM_INV_REQ: there is none of
+// that number in the target's domain; DOCK_ST_RETRY_EXC: it went away in the middle of the message.
+uint32_t dock_host_xrc(struct dock_conn *c, const struct dock_xfer *x);
+struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id);
 
 // ---- keys.c
 

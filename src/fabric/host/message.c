@@ -58,10 +58,10 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
     bool ud = c->service == DOCK_UD, first = false, solicited = x->flags & DOCK_F_SOLICITED || status;
     const uint8_t *from = ud ? x->from : c->source_eid;
     struct dock_cqe e = {
-        .idx_local = x->receive | c->dest_qp << 16,
-        .local_remote = (c->dest_qp >> 16 & 0xf) | c->source_qp << 4 | (ud ? DOCK_CQE_GRH : 0) |
+        .idx_local = x->receive | c->taker << 16,
+        .local_remote = (c->taker >> 16 & 0xf) | c->source_qp << 4 | (ud ? DOCK_CQE_GRH : 0) |
                         (from ? DOCK_CQE_EID : 0) | (solicited ? DOCK_CQE_SOLICITED : 0),
-        .tpn = c->source_qp,
+        .tpn = c->xrc ? c->dest_qp : c->source_qp,
         .bytes = bytes,
         .cookie = {(uint32_t)c->cookie, (uint32_t)(c->cookie >> 32)},
         .data = {(uint32_t)x->imm, (uint32_t)(x->imm >> 32)},
@@ -109,11 +109,17 @@ static bool take_held(struct dock_conn *c, struct dock_xfer *x)
     c->held = 0;
     if (number >= c->rq.size ||
         dock_acquire64(&c->rq.claims[number]) != // pairs with the publish in dock_rq_take
-            dock_claim_make(c->waiter->me, c->dest_qp))
+            dock_claim_make(c->waiter->me, c->taker))
         return false;
     x->receive = number;
     x->claimed = true;
     return true;
+}
+
+static void tell_low(struct dock_conn *c, struct dock_qrec *owner)
+{
+    if (!(dock_peek32(&owner->attention) & DOCK_ATTN_LIMIT))
+        dock_host_attend(c, owner, DOCK_ATTN_LIMIT);
 }
 
 // Claim the oldest receive. Sets x->receive. A shared queue that is low is its owner's to tell: it takes the
@@ -125,15 +131,14 @@ static int claim(struct dock_conn *c, struct dock_xfer *x)
 
     if (__builtin_expect(c->held != 0, 0) && take_held(c, x))
         return 0;
-    int err = dock_rq_take_for(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->dest_qp), need,
-                               &x->receive, &left);
+    int err = dock_rq_take_for(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->taker), need, &x->receive,
+                               &left);
 
     if (err)
         return err;
     x->claimed = true;
-    if (__builtin_expect(dock_peek32(&c->rq.rec->limit) > left, 0) &&
-        !(dock_peek32(&c->queue->attention) & DOCK_ATTN_LIMIT))
-        dock_host_attention(c, DOCK_ATTN_LIMIT);
+    if (__builtin_expect(dock_peek32(&c->rq.rec->limit) > left, 0))
+        tell_low(c, c->xrc ? c->srq : c->queue);
     return 0;
 }
 

@@ -9,6 +9,11 @@ static bool two_sided(const struct dock_xfer *x)
 
 static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 {
+    if (__builtin_expect(c->xrc, 0)) {
+        x->status = dock_host_xrc(c, x);
+        if (x->status)
+            return x->status == DOCK_ST_REM_INV_REQ ? DOCK_GO_DONE : DOCK_GO_NOBODY;
+    }
     if (two_sided(x))
         return dock_host_message(c, x);
     if (dock_op_is_atomic(x->op))

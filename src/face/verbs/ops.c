@@ -16,6 +16,8 @@ void vb_fill_ops(struct verbs_context *v)
     v->create_qp_ex = vb_create_qp_ex;
     v->create_srq_ex = vb_create_srq_ex;
     v->get_srq_num = vb_get_srq_num;
+    v->open_xrcd = vb_open_xrcd;
+    v->close_xrcd = vb_close_xrcd;
     v->alloc_td = vb_alloc_td;
     v->dealloc_td = vb_dealloc_td;
     v->alloc_parent_domain = vb_alloc_parent_domain;

@@ -11,6 +11,9 @@
     (UD_OPS | OP(SEND_WITH_INV) | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(LOCAL_INV) | OP(BIND_MW))
 #define RC_OPS (UC_OPS | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD))
 
+// A window belongs to one queue, and requests of XRC come to a target: nothing to bind or invalidate.
+#define XRC_OPS (RC_OPS & ~(OP(SEND_WITH_INV) | OP(LOCAL_INV) | OP(BIND_MW)))
+
 // What a service has not is found when the request is executed, as a local QP operation error, or at the
 // post.
 static uint32_t taken(uint32_t ops)
@@ -25,6 +28,14 @@ static int service_of(enum ibv_qp_type type, enum dock_service *service, uint32_
         *service = DOCK_RC;
         *ops = taken(RC_OPS);
         return 0;
+    case IBV_QPT_XRC_SEND:
+        *service = DOCK_RC;
+        *ops = XRC_OPS;
+        return 0;
+    case IBV_QPT_XRC_RECV:
+        *service = DOCK_RC;
+        *ops = 0; // nothing is posted to it
+        return 0;
     case IBV_QPT_UC:
         *service = DOCK_UC;
         *ops = taken(UC_OPS);
@@ -34,7 +45,8 @@ static int service_of(enum ibv_qp_type type, enum dock_service *service, uint32_
         *ops = taken(UD_OPS);
         return 0;
     default:
-        return dock_refuse(-EOPNOTSUPP, "ibv_create_qp: queue type %d: RC, UC and UD are offered", (int)type);
+        return dock_refuse(-EOPNOTSUPP, "ibv_create_qp: queue type %d: RC, UC, UD and XRC are offered",
+                           (int)type);
     }
 }
 
@@ -58,14 +70,24 @@ static int check_caps(const struct dock_limits *l, const struct ibv_qp_cap *c, b
     return 0;
 }
 
+static bool sends_only(const struct ibv_qp_init_attr_ex *a)
+{
+    return a->qp_type == IBV_QPT_XRC_SEND;
+}
+
 static int check_objects(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
 {
-    if (!a->send_cq || !a->recv_cq)
+    if (a->qp_type == IBV_QPT_XRC_RECV)
+        return dock_refuse(-EINVAL,
+                           "ibv_create_qp: an XRC target is made with an XRC domain (ibv_create_qp_ex)");
+    if (sends_only(a) && a->srq)
+        return dock_refuse(-EINVAL, "ibv_create_qp: an XRC initiator receives nothing");
+    if (!a->send_cq || (!a->recv_cq && !sends_only(a)))
         return dock_refuse(
             -EINVAL, "ibv_create_qp: a queue pair needs a completion queue for sends and one for receives");
-    if (a->send_cq->context != pd->context || a->recv_cq->context != pd->context)
+    if (a->send_cq->context != pd->context || (a->recv_cq && a->recv_cq->context != pd->context))
         return dock_refuse(-EINVAL, "ibv_create_qp: domain and completion queues are of different contexts");
-    if (!vb_pd_known(pd) || !vb_cq_known(a->send_cq) || !vb_cq_known(a->recv_cq) ||
+    if (!vb_pd_known(pd) || !vb_cq_known(a->send_cq) || (a->recv_cq && !vb_cq_known(a->recv_cq)) ||
         (a->srq && !vb_srq_known(a->srq)))
         return dock_refuse(-ENOENT, "ibv_create_qp: no such domain, completion queue or shared queue");
     if (a->srq && a->srq->context != pd->context)
@@ -75,12 +97,14 @@ static int check_objects(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
     return 0;
 }
 
-static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, bool direct, struct vb_qp *qp)
+static int make(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a, bool direct,
+                struct vb_qp *qp)
 {
+    struct ibv_pd *pd = a->pd;
     struct dock_qp_attr attr = {
-        .pd = vb_pd(pd)->number,
-        .send_cq = vb_cq(a->send_cq)->dev,
-        .recv_cq = vb_cq(a->recv_cq)->dev,
+        .pd = pd ? vb_pd(pd)->number : 0,
+        .send_cq = a->send_cq ? vb_cq(a->send_cq)->dev : NULL,
+        .recv_cq = a->recv_cq && !sends_only(a) ? vb_cq(a->recv_cq)->dev : NULL,
         .srq = a->srq ? vb_srq(a->srq)->dev : NULL,
         .max_send_wr = qp->cap.max_send_wr,
         .max_recv_wr = qp->cap.max_recv_wr,
@@ -88,29 +112,33 @@ static int make(struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a, bool dir
         .max_recv_sge = qp->cap.max_recv_sge,
         .max_inline = qp->cap.max_inline_data,
         .signal_all = a->sq_sig_all != 0,
-        .lock_free = vb_pd(pd)->td,
+        .lock_free = pd && vb_pd(pd)->td,
         .raw = direct,
+        .role = sends_only(a) ? DOCK_SENDS : DOCK_BOTH,
+        .xrc = sends_only(a) ? DOCK_XRC_INI : DOCK_XRC_NONE,
         .block_self = a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags,
         .user = qp,
     };
     int err = service_of(a->qp_type, &attr.service, &qp->ops);
 
+    if (a->qp_type == IBV_QPT_XRC_RECV)
+        vb_xrc_target(a->xrcd, &attr);
     if (!err)
-        err = dock_qp_create(vb_dev(pd->context), &attr, &qp->dev);
+        err = dock_qp_create(vb_dev(context), &attr, &qp->dev);
     if (err)
         return err;
-    dock_qp_set_events(qp->dev, vb_context(pd->context)->events);
-    qp->rq = dock_qp_rq(qp->dev);
+    dock_qp_set_events(qp->dev, vb_context(context)->events);
+    qp->rq = attr.xrc ? NULL : dock_qp_rq(qp->dev);
     return 0;
 }
 
-static void fill(struct vb_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *a)
+static void fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
 {
     struct ibv_qp *q = &qp->ex.qp_base;
 
-    q->context = pd->context;
+    q->context = context;
     q->qp_context = a->qp_context;
-    q->pd = pd;
+    q->pd = a->pd;
     q->send_cq = a->send_cq;
     q->recv_cq = a->recv_cq;
     q->srq = a->srq;
@@ -119,6 +147,7 @@ static void fill(struct vb_qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_a
     q->state = IBV_QPS_RESET;
     q->qp_type = a->qp_type;
     qp->sq_sig_all = a->sq_sig_all;
+    qp->xrcini = sends_only(a);
     qp->send_sge = qp->cap.max_send_sge;
     qp->inline_max = qp->cap.max_inline_data;
     pthread_mutex_init(&q->mutex, NULL);
@@ -136,7 +165,8 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
     int err = check_objects(pd, a);
 
     if (!err)
-        err = check_caps(dock_dev_limits(vb_dev(pd->context)), &a->cap, !a->srq, form == DIRECT);
+        err = check_caps(dock_dev_limits(vb_dev(pd->context)), &a->cap, !a->srq && !sends_only(a),
+                         form == DIRECT);
     if (err)
         return vb_none(err);
     qp = vb_pd_calloc(pd, sizeof *qp, &custom);
@@ -144,12 +174,13 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
         return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp: no memory"));
     qp->custom = custom;
     qp->cap = a->cap;
-    if (a->srq)
+    if (a->srq || sends_only(a))
         qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
-    err = make(pd, a, form == DIRECT, qp);
+    a->pd = pd;
+    err = make(pd->context, a, form == DIRECT, qp);
     if (err)
         goto no_queue;
-    fill(qp, pd, a);
+    fill(qp, pd->context, a);
     if (form == DIRECT)
         qp->ops = 0; // nothing may be posted by the library
     if (form == BUILDERS) {
@@ -183,14 +214,42 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     return qp;
 }
 
+// It has neither a domain nor completions of its own.
+static struct ibv_qp *create_target(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+    struct ibv_qp_init_attr_ex a = {.qp_type = IBV_QPT_XRC_RECV, .qp_context = attr->qp_context};
+    struct vb_qp *qp;
+    int err;
+
+    if (attr->comp_mask != IBV_QP_INIT_ATTR_XRCD || !attr->xrcd || attr->xrcd->context != context)
+        return vb_none(dock_refuse(
+            -EINVAL, "ibv_create_qp_ex: an XRC target needs an XRC domain of this context alone"));
+    a.xrcd = attr->xrcd;
+    qp = calloc(1, sizeof *qp);
+    if (!qp)
+        return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp_ex: no memory"));
+    err = make(context, &a, false, qp);
+    if (err) {
+        free(qp);
+        return vb_none(err);
+    }
+    fill(qp, context, &a);
+    qp->xrcd = a.xrcd;
+    vb_xrcd_use(a.xrcd, 1);
+    vb_object_made(context);
+    return &qp->ex.qp_base;
+}
+
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     uint32_t offered = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     bool builders;
 
+    if (attr && attr->qp_type == IBV_QPT_XRC_RECV)
+        return create_target(context, attr);
     if (!attr || attr->comp_mask & ~offered)
         return vb_none(dock_refuse(-EOPNOTSUPP,
-                                   "ibv_create_qp_ex: mask %#x: XRC, TSO and receive hashing are not offered",
+                                   "ibv_create_qp_ex: mask %#x: TSO and receive hashing are not offered",
                                    attr ? attr->comp_mask : 0));
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_qp_ex: no domain of this context given"));
@@ -369,8 +428,13 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     pthread_cond_destroy(&qp->cond);
     pthread_mutex_destroy(&qp->mutex);
     free(vb_qp(qp)->build);
-    vb_pd_free(pd, qp, vb_qp(qp)->custom);
-    vb_pd_drop(pd);
+    if (vb_qp(qp)->xrcd) {
+        vb_xrcd_use(vb_qp(qp)->xrcd, -1);
+        free(vb_qp(qp));
+    } else {
+        vb_pd_free(pd, qp, vb_qp(qp)->custom);
+        vb_pd_drop(pd);
+    }
     vb_object_gone(context);
     return 0;
 }

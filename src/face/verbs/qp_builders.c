@@ -132,6 +132,11 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
         fail(b, err);
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+    vb_qp_ex(ex)->build->wr.remote = remote_srqn;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sg_list)
 {
     struct vb_qp *qp = vb_qp_ex(ex);
@@ -234,6 +239,22 @@ static int wr_complete(struct ibv_qp_ex *ex)
      WITH(BIND_MW))
 #define RC_OFFERED (UC_OFFERED | WITH(RDMA_READ) | WITH(ATOMIC_CMP_AND_SWP) | WITH(ATOMIC_FETCH_AND_ADD))
 
+#define XRC_OFFERED (RC_OFFERED & ~(WITH(SEND_WITH_INV) | WITH(LOCAL_INV) | WITH(BIND_MW)))
+
+static uint64_t offered_to(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_RC:
+        return RC_OFFERED;
+    case IBV_QPT_UC:
+        return UC_OFFERED;
+    case IBV_QPT_XRC_SEND:
+        return XRC_OFFERED;
+    default:
+        return UD_OFFERED;
+    }
+}
+
 static void fill(struct ibv_qp_ex *ex)
 {
     ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
@@ -247,6 +268,7 @@ static void fill(struct ibv_qp_ex *ex)
     ex->wr_send_imm = wr_send_imm;
     ex->wr_send_inv = wr_send_inv;
     ex->wr_set_ud_addr = wr_set_ud_addr;
+    ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
     ex->wr_set_inline_data = wr_set_inline_data;
     ex->wr_set_inline_data_list = wr_set_inline_data_list;
     ex->wr_set_sge = wr_set_sge;
@@ -258,8 +280,7 @@ static void fill(struct ibv_qp_ex *ex)
 
 int vb_fill_builders(struct vb_qp *qp, uint64_t send_ops)
 {
-    enum ibv_qp_type type = qp->ex.qp_base.qp_type;
-    uint64_t offered = type == IBV_QPT_RC ? RC_OFFERED : type == IBV_QPT_UC ? UC_OFFERED : UD_OFFERED;
+    uint64_t offered = offered_to(qp->ex.qp_base.qp_type);
 
     if (send_ops & ~offered)
         return dock_refuse(-EOPNOTSUPP,

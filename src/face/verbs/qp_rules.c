@@ -5,7 +5,16 @@
 
 #include "face/verbs/verbs_face.h"
 
-enum { RC = 1, UC = 2, UD = 4, CONNECTED = RC | UC, ALL = RC | UC | UD };
+enum {
+    RC = 1,
+    UC = 2,
+    UD = 4,
+    INI = 8,
+    TGT = 16,
+    XRC = INI | TGT,
+    CONNECTED = RC | UC | XRC,
+    ALL = RC | UC | UD | INI,
+};
 
 struct rule {
     enum ibv_qp_state from, to;
@@ -19,6 +28,9 @@ struct rule {
 #define RTR_RC (RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define RTS_RC                                                                                               \
     (IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT)
+// Half of an XRC connection may be told what only the other half has use for: perftest does.
+#define RESPONDS (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define REQUESTS (IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
 #define LIVE_UC (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 #define LIVE_RC (LIVE_UC | IBV_QP_MIN_RNR_TIMER)
 #define LIVE_UD (IBV_QP_CUR_STATE | IBV_QP_QKEY)
@@ -36,20 +48,26 @@ static const struct rule rules[] = {
     {IBV_QPS_INIT, IBV_QPS_INIT, CONNECTED, 0, INIT_CONN},
     {IBV_QPS_INIT, IBV_QPS_INIT, UD, 0, INIT_UD},
     {IBV_QPS_INIT, IBV_QPS_RTR, RC, RTR_RC, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_INIT, IBV_QPS_RTR, TGT, RTR_RC, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
     {IBV_QPS_INIT, IBV_QPS_RTR, UC, RTR_UC, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_INIT, IBV_QPS_RTR, INI, RTR_UC,
+     RESPONDS | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
     {IBV_QPS_INIT, IBV_QPS_RTR, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
     {IBV_QPS_RTR, IBV_QPS_RTS, RC, RTS_RC, LIVE_RC},
+    {IBV_QPS_RTR, IBV_QPS_RTS, INI, RTS_RC, LIVE_UC},
+    {IBV_QPS_RTR, IBV_QPS_RTS, TGT, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT, REQUESTS | LIVE_RC},
     {IBV_QPS_RTR, IBV_QPS_RTS, UC, IBV_QP_SQ_PSN, LIVE_UC},
     {IBV_QPS_RTR, IBV_QPS_RTS, UD, IBV_QP_SQ_PSN, LIVE_UD},
-    {IBV_QPS_RTS, IBV_QPS_RTS, RC, 0, LIVE_RC},
-    {IBV_QPS_RTS, IBV_QPS_RTS, UC, 0, LIVE_UC},
+    {IBV_QPS_RTS, IBV_QPS_RTS, RC | TGT, 0, LIVE_RC},
+    {IBV_QPS_RTS, IBV_QPS_RTS, UC | INI, 0, LIVE_UC},
     {IBV_QPS_RTS, IBV_QPS_RTS, UD, 0, LIVE_UD},
     {IBV_QPS_RTS, IBV_QPS_SQD, ALL, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
     {IBV_QPS_SQD, IBV_QPS_RTS, RC, 0, LIVE_RC},
-    {IBV_QPS_SQD, IBV_QPS_RTS, UC, 0, LIVE_UC},
+    {IBV_QPS_SQD, IBV_QPS_RTS, UC | INI, 0, LIVE_UC},
     {IBV_QPS_SQD, IBV_QPS_RTS, UD, 0, LIVE_UD},
     {IBV_QPS_SQD, IBV_QPS_SQD, RC, 0, SQD_RC},
     {IBV_QPS_SQD, IBV_QPS_SQD, UC, 0, SQD_UC},
+    {IBV_QPS_SQD, IBV_QPS_SQD, INI, 0, SQD_RC & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)},
     {IBV_QPS_SQD, IBV_QPS_SQD, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
     {IBV_QPS_SQE, IBV_QPS_RTS, UC, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS},
     {IBV_QPS_SQE, IBV_QPS_RTS, UD, 0, LIVE_UD},
@@ -178,10 +196,25 @@ static int check_values(const struct ibv_qp_attr *a, int mask, const struct dock
     return check_ranges(a, mask, l);
 }
 
+static uint8_t service_of(enum ibv_qp_type type)
+{
+    switch (type) {
+    case IBV_QPT_RC:
+        return RC;
+    case IBV_QPT_UC:
+        return UC;
+    case IBV_QPT_XRC_SEND:
+        return INI;
+    case IBV_QPT_XRC_RECV:
+        return TGT;
+    default:
+        return UD;
+    }
+}
+
 int vb_qp_rules(enum ibv_qp_type type, enum ibv_qp_state now, const struct ibv_qp_attr *attr, int mask,
                 const struct dock_limits *limits)
 {
-    uint8_t service = type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : UD;
     enum ibv_qp_state next = mask & IBV_QP_STATE ? attr->qp_state : now;
     int err;
 
@@ -190,6 +223,6 @@ int vb_qp_rules(enum ibv_qp_type type, enum ibv_qp_state now, const struct ibv_q
     if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != now)
         return dock_refuse(EINVAL, "ibv_modify_qp: the caller takes the queue to be in %s, it is in %s",
                            state_name(attr->cur_qp_state), state_name(now));
-    err = check_transition(service, now, next, mask);
+    err = check_transition(service_of(type), now, next, mask);
     return err ? err : check_values(attr, mask, limits);
 }

@@ -13,7 +13,9 @@ static int check(const struct dock_limits *l, const struct ibv_srq_attr *a, cons
     return 0;
 }
 
-static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *a, const char *call)
+// `xrcd` and `cq`: of an XRC queue, else NULL.
+static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *a,
+                              struct ibv_xrcd *xrcd, struct ibv_cq *cq, const char *call)
 {
     struct dock_srq_attr attr = {
         .pd = vb_pd(pd)->number, .max_wr = a->max_wr, .max_sge = a->max_sge, .lock_free = vb_pd(pd)->td};
@@ -27,7 +29,9 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     if (!srq)
         return vb_none(dock_refuse(-ENOMEM, "%s: no memory", call));
     attr.user = srq;
-    err = dock_srq_create(vb_dev(pd->context), &attr, &srq->dev);
+    err = xrcd ? dock_xrc_srq_create(vb_dev(pd->context), &attr, vb_cq(cq)->dev,
+                                     ((struct vb_xrcd *)xrcd)->number, &srq->dev)
+               : dock_srq_create(vb_dev(pd->context), &attr, &srq->dev);
     if (err) {
         free(srq);
         return vb_none(err);
@@ -37,6 +41,10 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq->srq.srq_context = srq_context;
     srq->srq.pd = pd;
     srq->srq.handle = dock_srq_number(srq->dev);
+    srq->xrcd = xrcd;
+    srq->cq = cq;
+    if (xrcd)
+        vb_xrcd_use(xrcd, 1);
     srq->max_wr = a->max_wr;
     srq->max_sge = a->max_sge;
     a->srq_limit = 0;
@@ -52,20 +60,31 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 {
     if (!pd || !attr)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_srq: no domain or no attributes given"));
-    return create(pd, attr->srq_context, &attr->attr, "ibv_create_srq");
+    return create(pd, attr->srq_context, &attr->attr, NULL, NULL, "ibv_create_srq");
 }
 
 struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-    uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+    uint32_t known =
+        IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    bool is_xrc;
 
     if (!attr || attr->comp_mask & ~known ||
-        ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC))
+        ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC &&
+         attr->srq_type != IBV_SRQT_XRC))
         return vb_none(
-            dock_refuse(-EOPNOTSUPP, "ibv_create_srq_ex: only basic shared receive queues are offered"));
+            dock_refuse(-EOPNOTSUPP, "ibv_create_srq_ex: basic and XRC shared receive queues are offered"));
+    is_xrc = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC;
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
         return vb_none(dock_refuse(-EINVAL, "ibv_create_srq_ex: no domain of this context given"));
-    return create(attr->pd, attr->srq_context, &attr->attr, "ibv_create_srq_ex");
+    if (!is_xrc)
+        return create(attr->pd, attr->srq_context, &attr->attr, NULL, NULL, "ibv_create_srq_ex");
+    if ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq || attr->xrcd->context != context ||
+        attr->cq->context != context || !vb_cq_known(attr->cq))
+        return vb_none(dock_refuse(
+            -EINVAL, "ibv_create_srq_ex: an XRC queue needs an XRC domain and a CQ of this context"));
+    return create(attr->pd, attr->srq_context, &attr->attr, attr->xrcd, attr->cq, "ibv_create_srq_ex");
 }
 
 static int unknown(const struct ibv_srq *srq, const char *call)
@@ -121,9 +140,11 @@ int ibv_destroy_srq(struct ibv_srq *srq)
     if (!vb_srq_known(srq))
         return unknown(srq, "ibv_destroy_srq");
     context = srq->context;
-    err = dock_srq_destroy(vb_srq(srq)->dev);
+    err = vb_srq(srq)->xrcd ? dock_xrc_srq_destroy(vb_srq(srq)->dev) : dock_srq_destroy(vb_srq(srq)->dev);
     if (err)
         return vb_status(-err);
+    if (vb_srq(srq)->xrcd)
+        vb_xrcd_use(vb_srq(srq)->xrcd, -1);
     vb_pd_drop(srq->pd);
     pthread_cond_destroy(&srq->cond);
     pthread_mutex_destroy(&srq->mutex);

@@ -169,7 +169,8 @@ static inline int take_wr(struct vb_qp *qp, const struct ibv_send_wr *wr, struct
     w->inline_len = 0;
     w->eid = NULL;
     w->imm = w->raddr = 0;
-    w->rkey = w->remote = 0;
+    w->rkey = 0;
+    w->remote = qp->xrcini ? wr->qp_type.xrc.remote_srqn : 0;
     if (wr->send_flags & IBV_SEND_INLINE) {
         int err = take_inline(qp, wr, w);
         if (err)

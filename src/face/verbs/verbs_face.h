@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "base/log.h"
 #include "device/cq.h"
@@ -90,10 +91,24 @@ struct vb_cq {
     struct dock_wc wc;     // current completion between start_poll and end_poll
 };
 
+struct vb_xrcd {
+    struct ibv_xrcd xrcd;
+    uint64_t number;
+    uint32_t pd; // of its targets: they reach nothing by it
+    struct dock_cq *cq;
+    dock_a32 users;
+    uint32_t handles; // one per ibv_open_xrcd
+    dev_t device;     // of the file that names it; inode 0: no file does
+    ino_t inode;
+    struct vb_xrcd *next;
+};
+
 struct vb_srq {
     struct ibv_srq srq;
     struct dock_rq *dev;
     uint32_t max_wr, max_sge;
+    struct ibv_xrcd *xrcd; // of an XRC queue, else NULL
+    struct ibv_cq *cq;
 };
 
 struct vb_ah {
@@ -115,6 +130,8 @@ struct vb_qp {
     struct ibv_qp_attr attr; // as last modified
     struct ibv_qp_cap cap;
     int sq_sig_all;
+    struct ibv_xrcd *xrcd;  // of an XRC target, which has no domain; else NULL
+    bool xrcini;            // each of its requests names a shared queue
     bool custom;            // its memory came from the domain's allocators
     struct vb_build *build; // of queues with ibv_wr_* functions, else NULL
 };
@@ -341,6 +358,14 @@ void vb_fill_cq_readers(struct vb_cq *cq, uint64_t wc_flags);
 
 struct ibv_srq *vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int vb_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+
+// ---- xrc.c
+
+struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int vb_close_xrcd(struct ibv_xrcd *xrcd);
+// Device attributes of a target of this domain.
+void vb_xrc_target(struct ibv_xrcd *xrcd, struct dock_qp_attr *attr);
+void vb_xrcd_use(struct ibv_xrcd *xrcd, int by);
 
 // ---- qp.c, qp_rules.c, qp_builders.c
 

@@ -30,7 +30,7 @@ static void fill_device(const struct dock_limits *l, struct ibv_device_attr *a)
     a->max_qp_wr = (int)l->max_qp_wr;
     a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
                           IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
-                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC;
     a->max_sge = (int)l->max_sge;
     a->max_sge_rd = (int)l->max_sge;
     a->max_cq = (int)l->max_cq;
@@ -83,6 +83,7 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
     full.odp_caps = (struct ibv_odp_caps){
         .general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
         .per_transport_caps = {.rc_odp_caps = ODP_RC, .uc_odp_caps = ODP_UC, .ud_odp_caps = ODP_UD}};
+    full.xrc_odp_caps = ODP_RC;
     memset(attr, 0, attr_size);
     memcpy(attr, &full, attr_size < sizeof full ? attr_size : sizeof full);
     return 0;

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+// XRC: an initiator, a target and the shared receive queues that requests name; their domain.
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "face/lib/ends.h"
+
+enum { BYTES = 8192, SRQS = 2 };
+
+// One process is both sides: an initiator on the left; a target, two shared queues with domains and memory of
+// their own on the right.
+struct xrc {
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+    struct ibv_mr *mr;
+    char *buf;
+    struct ibv_qp *ini, *tgt;
+    struct ibv_xrcd *xrcd;
+    struct {
+        struct ibv_pd *pd;
+        struct ibv_cq *cq;
+        struct ibv_mr *mr;
+        char *buf;
+        struct ibv_srq *srq;
+        uint32_t number;
+    } right[SRQS];
+};
+
+static struct ibv_xrcd *open_domain(struct ibv_context *ctx, int fd, int oflags)
+{
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = fd, .oflags = oflags};
+
+    return ibv_open_xrcd(ctx, &attr);
+}
+
+static struct ibv_srq *make_srq(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+                                struct ibv_cq *cq)
+{
+    struct ibv_srq_init_attr_ex attr = {
+        .attr = {.max_wr = 8, .max_sge = 1},
+        .comp_mask =
+            IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+        .srq_type = IBV_SRQT_XRC,
+        .pd = pd,
+        .xrcd = xrcd,
+        .cq = cq,
+    };
+    struct ibv_srq *srq = ibv_create_srq_ex(ctx, &attr);
+
+    CHECK(srq != NULL);
+    return srq;
+}
+
+static struct ibv_qp *make_qp(struct xrc *x, enum ibv_qp_type type)
+{
+    bool ini = type == IBV_QPT_XRC_SEND;
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = type,
+        .send_cq = ini ? x->cq : NULL,
+        .cap = {.max_send_wr = ini ? 8 : 0, .max_send_sge = ini},
+        .comp_mask = ini ? IBV_QP_INIT_ATTR_PD : IBV_QP_INIT_ATTR_XRCD,
+        .pd = ini ? x->pd : NULL,
+        .xrcd = ini ? NULL : x->xrcd,
+    };
+    struct ibv_qp *qp = ibv_create_qp_ex(x->ctx, &attr);
+
+    CHECK(qp != NULL);
+    CHECK_INT(qp->qp_type, type);
+    return qp;
+}
+
+// The attributes that the manual asks of each half, and no others.
+static void connect_qp(struct ibv_qp *qp, uint32_t peer)
+{
+    bool ini = qp->qp_type == IBV_QPT_XRC_SEND;
+    struct ibv_qp_attr a = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ini ? 0 : FULL_ACCESS};
+    int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    int rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
+
+    CHECK_INT(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                             .path_mtu = IBV_MTU_1024,
+                             .dest_qp_num = peer,
+                             .max_dest_rd_atomic = 4,
+                             .min_rnr_timer = 1,
+                             .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}}};
+    CHECK_INT(ibv_query_gid(qp->context, 1, 1, &a.ah_attr.grh.dgid), 0);
+    CHECK_INT(ibv_modify_qp(qp, &a, ini ? rtr : rtr | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+    a = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 1, .rnr_retry = 7, .max_rd_atomic = 4};
+    if (ini)
+        rts |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    CHECK_INT(ibv_modify_qp(qp, &a, rts), 0);
+}
+
+static void open_right(struct xrc *x, unsigned i)
+{
+    x->right[i].pd = ibv_alloc_pd(x->ctx);
+    x->right[i].cq = ibv_create_cq(x->ctx, 16, NULL, NULL, 0);
+    x->right[i].buf = calloc(1, BYTES);
+    x->right[i].mr = ibv_reg_mr(x->right[i].pd, x->right[i].buf, BYTES, FULL_ACCESS);
+    CHECK(x->right[i].pd && x->right[i].cq && x->right[i].mr);
+    x->right[i].srq = make_srq(x->ctx, x->right[i].pd, x->xrcd, x->right[i].cq);
+    CHECK_INT(ibv_get_srq_num(x->right[i].srq, &x->right[i].number), 0);
+}
+
+static void open_all(struct xrc *x)
+{
+    *x = (struct xrc){.ctx = open_device()};
+    x->pd = ibv_alloc_pd(x->ctx);
+    x->cq = ibv_create_cq(x->ctx, 16, NULL, NULL, 0);
+    x->buf = calloc(1, BYTES);
+    x->mr = ibv_reg_mr(x->pd, x->buf, BYTES, FULL_ACCESS);
+    x->xrcd = open_domain(x->ctx, -1, O_CREAT);
+    CHECK(x->pd && x->cq && x->mr && x->xrcd);
+    for (unsigned i = 0; i < SRQS; i++)
+        open_right(x, i);
+    x->ini = make_qp(x, IBV_QPT_XRC_SEND);
+    x->tgt = make_qp(x, IBV_QPT_XRC_RECV);
+    connect_qp(x->tgt, x->ini->qp_num);
+    connect_qp(x->ini, x->tgt->qp_num);
+}
+
+static void close_right(struct xrc *x, unsigned i)
+{
+    if (x->right[i].srq)
+        CHECK_INT(ibv_destroy_srq(x->right[i].srq), 0);
+    CHECK_INT(ibv_dereg_mr(x->right[i].mr), 0);
+    CHECK_INT(ibv_destroy_cq(x->right[i].cq), 0);
+    CHECK_INT(ibv_dealloc_pd(x->right[i].pd), 0);
+    free(x->right[i].buf);
+}
+
+static void close_all(struct xrc *x)
+{
+    CHECK_INT(ibv_destroy_qp(x->ini), 0);
+    CHECK_INT(ibv_close_xrcd(x->xrcd), EBUSY);
+    CHECK_INT(ibv_destroy_qp(x->tgt), 0);
+    for (unsigned i = 0; i < SRQS; i++)
+        close_right(x, i);
+    CHECK_INT(ibv_close_xrcd(x->xrcd), 0);
+    CHECK_INT(ibv_dereg_mr(x->mr), 0);
+    CHECK_INT(ibv_destroy_cq(x->cq), 0);
+    CHECK_INT(ibv_dealloc_pd(x->pd), 0);
+    free(x->buf);
+    CHECK_INT(ibv_close_device(x->ctx), 0);
+}
+
+static void post_right(struct xrc *x, unsigned i, uint64_t id)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)x->right[i].buf, .length = 64, .lkey = x->right[i].mr->lkey};
+    struct ibv_recv_wr *bad, wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
+
+    CHECK_INT(ibv_post_srq_recv(x->right[i].srq, &wr, &bad), 0);
+}
+
+// A request of `op` for shared queue `number`, with the memory of right side `i`.
+static void request(struct xrc *x, uint64_t id, enum ibv_wr_opcode op, uint32_t number, unsigned i)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)x->buf, .length = 8, .lkey = x->mr->lkey};
+    struct ibv_send_wr *bad, wr = send_wr(id, op, &sge, (uintptr_t)x->right[i].buf, x->right[i].mr->rkey);
+
+    if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+        wr.wr.atomic.remote_addr = (uintptr_t)x->right[i].buf;
+        wr.wr.atomic.rkey = x->right[i].mr->rkey;
+        wr.wr.atomic.compare_add = 5;
+    }
+    wr.imm_data = htobe32(77);
+    wr.qp_type.xrc.remote_srqn = number;
+    CHECK_INT(ibv_post_send(x->ini, &wr, &bad), 0);
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    CHECK_INT(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr.qp_state;
+}
+
+static void a_message_is_for_the_queue_that_it_names(void **state)
+{
+    struct ibv_wc wc;
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    for (unsigned round = 0; round < 6; round++) {
+        unsigned i = round & 1;
+        post_right(&x, i, 100 + round);
+        memset(x.buf, (int)(round + 1), 8);
+        request(&x, round, IBV_WR_SEND_WITH_IMM, x.right[i].number, i);
+        expect_wc(x.cq, round, IBV_WC_SUCCESS, &wc);
+        expect_wc(x.right[i].cq, 100 + round, IBV_WC_SUCCESS, &wc);
+        CHECK_INT(wc.qp_num, x.tgt->qp_num);
+        CHECK_INT(wc.src_qp, x.ini->qp_num);
+        CHECK_INT(wc.opcode, IBV_WC_RECV);
+        CHECK_INT(wc.byte_len, 8);
+        CHECK_INT(be32toh(wc.imm_data), 77);
+        CHECK_INT(x.right[i].buf[7], round + 1);
+        expect_empty(x.right[!i].cq, 0);
+    }
+    close_all(&x);
+}
+
+static void memory_is_reached_by_the_domain_of_the_named_queue(void **state)
+{
+    uint64_t word;
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    for (unsigned i = 0; i < SRQS; i++) {
+        memset(x.buf, 0x5a, 8);
+        request(&x, 1, IBV_WR_RDMA_WRITE, x.right[i].number, i);
+        expect_wc(x.cq, 1, IBV_WC_SUCCESS, NULL);
+        CHECK_INT(x.right[i].buf[7], 0x5a);
+        memset(x.right[i].buf, 0, 8);
+        request(&x, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, x.right[i].number, i);
+        expect_wc(x.cq, 2, IBV_WC_SUCCESS, NULL);
+        memcpy(&word, x.right[i].buf, 8);
+        CHECK_INT(word, 5);
+        request(&x, 3, IBV_WR_RDMA_READ, x.right[i].number, i);
+        expect_wc(x.cq, 3, IBV_WC_SUCCESS, NULL);
+        CHECK_INT(x.buf[0], 5);
+    }
+    request(&x, 4, IBV_WR_RDMA_WRITE, x.right[0].number, 1); // the key of the other domain
+    expect_wc(x.cq, 4, IBV_WC_REM_ACCESS_ERR, NULL);
+    CHECK_INT(state_of(x.ini), IBV_QPS_ERR);
+    CHECK_INT(state_of(x.tgt), IBV_QPS_ERR);
+    close_all(&x);
+}
+
+static void a_write_with_immediate_takes_a_receive(void **state)
+{
+    struct ibv_wc wc;
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    post_right(&x, 1, 9);
+    request(&x, 1, IBV_WR_RDMA_WRITE_WITH_IMM, x.right[1].number, 1);
+    expect_wc(x.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(x.right[1].cq, 9, IBV_WC_SUCCESS, &wc);
+    CHECK_INT(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+    close_all(&x);
+}
+
+// No such queue, one of another XRC domain, one that is gone: an invalid request, and both queues in error.
+static void a_queue_that_is_not_of_the_domain_is_an_invalid_request(void **state)
+{
+    (void)state;
+    for (unsigned what = 0; what < 3; what++) {
+        struct ibv_xrcd *other;
+        struct ibv_srq *srq;
+        struct xrc x;
+        uint32_t number;
+        open_all(&x);
+        other = open_domain(x.ctx, -1, O_CREAT);
+        CHECK(other != NULL);
+        srq = make_srq(x.ctx, x.right[0].pd, other, x.right[0].cq);
+        CHECK_INT(ibv_get_srq_num(srq, &number), 0);
+        if (what == 1)
+            number = x.tgt->qp_num;
+        if (what == 2) {
+            number = x.right[1].number;
+            request(&x, 1, IBV_WR_RDMA_WRITE, number, 1); // known before it goes
+            expect_wc(x.cq, 1, IBV_WC_SUCCESS, NULL);
+            CHECK_INT(ibv_destroy_srq(x.right[1].srq), 0);
+            x.right[1].srq = NULL;
+        }
+        request(&x, 2, IBV_WR_SEND, number, 0);
+        expect_wc(x.cq, 2, IBV_WC_REM_INV_REQ_ERR, NULL);
+        CHECK_INT(state_of(x.tgt), IBV_QPS_ERR);
+        CHECK_INT(ibv_destroy_srq(srq), 0);
+        CHECK_INT(ibv_close_xrcd(other), 0);
+        close_all(&x);
+    }
+}
+
+static void many_connections_share_one_queue(void **state)
+{
+    struct ibv_qp *ini, *tgt;
+    struct ibv_wc wc;
+    struct xrc x;
+    uint32_t seen = 0;
+
+    (void)state;
+    open_all(&x);
+    ini = make_qp(&x, IBV_QPT_XRC_SEND);
+    tgt = make_qp(&x, IBV_QPT_XRC_RECV);
+    connect_qp(tgt, ini->qp_num);
+    connect_qp(ini, tgt->qp_num);
+    for (unsigned i = 0; i < 4; i++) {
+        struct ibv_qp *first = x.ini;
+        post_right(&x, 0, i);
+        x.ini = i & 1 ? ini : first;
+        request(&x, i, IBV_WR_SEND, x.right[0].number, 0);
+        x.ini = first;
+        expect_wc(x.cq, i, IBV_WC_SUCCESS, NULL);
+        expect_wc(x.right[0].cq, i, IBV_WC_SUCCESS, &wc);
+        seen += wc.qp_num == (i & 1 ? tgt : x.tgt)->qp_num;
+    }
+    CHECK_INT(seen, 4);
+    CHECK_INT(ibv_destroy_qp(tgt), 0); // the queue goes on with the other connection
+    post_right(&x, 0, 9);
+    request(&x, 9, IBV_WR_SEND, x.right[0].number, 0);
+    expect_wc(x.right[0].cq, 9, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(ibv_destroy_qp(ini), 0);
+    close_all(&x);
+}
+
+static void a_queue_tells_once_that_it_is_below_its_limit(void **state)
+{
+    struct ibv_srq_attr attr = {.srq_limit = 2};
+    struct ibv_async_event event;
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    for (unsigned i = 0; i < 3; i++)
+        post_right(&x, 0, i);
+    CHECK_INT(ibv_modify_srq(x.right[0].srq, &attr, IBV_SRQ_LIMIT), 0);
+    for (unsigned i = 0; i < 2; i++)
+        request(&x, i, IBV_WR_SEND, x.right[0].number, 0);
+    CHECK_INT(ibv_get_async_event(x.ctx, &event), 0); // of the target: it was in RTR never, so no other comes
+    CHECK_INT(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+    CHECK(event.element.srq == x.right[0].srq);
+    ibv_ack_async_event(&event);
+    CHECK_INT(ibv_query_srq(x.right[0].srq, &attr), 0);
+    CHECK_INT(attr.srq_limit, 0);
+    close_all(&x);
+}
+
+static void no_receive_is_receiver_not_ready(void **state)
+{
+    struct ibv_wc wc;
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    request(&x, 1, IBV_WR_SEND, x.right[0].number, 0); // waits: rnr_retry is for ever
+    expect_empty(x.cq, 20);
+    post_right(&x, 0, 2);
+    expect_wc(x.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(x.right[0].cq, 2, IBV_WC_SUCCESS, &wc);
+    close_all(&x);
+}
+
+static void halves_take_only_what_is_theirs(void **state)
+{
+    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_PD};
+    struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND};
+    struct ibv_recv_wr *bad, recv = {0};
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    CHECK_INT(ibv_post_recv(x.tgt, &recv, &bad), EINVAL);
+    CHECK_INT(ibv_post_recv(x.ini, &recv, &bad), EINVAL);
+    CHECK_INT(ibv_post_send(x.tgt, &send, &bad_send), EINVAL);
+    send.opcode = IBV_WR_LOCAL_INV;
+    CHECK_INT(ibv_post_send(x.ini, &send, &bad_send), EINVAL);
+    attr.pd = x.pd;
+    CHECK(ibv_create_qp_ex(x.ctx, &attr) == NULL);
+    CHECK_INT(errno, EINVAL);
+    close_all(&x);
+}
+
+static void a_file_names_a_domain(void **state)
+{
+    char name[] = "/tmp/drydock-xrc-XXXXXX";
+    struct ibv_context *ctx = open_device();
+    struct ibv_xrcd *one, *two;
+    int fd = mkstemp(name);
+
+    (void)state;
+    CHECK(fd >= 0);
+    CHECK_INT(unlink(name), 0);
+    CHECK(open_domain(ctx, fd, 0) == NULL);
+    CHECK_INT(errno, ENOENT);
+    CHECK(open_domain(ctx, -1, 0) == NULL);
+    CHECK_INT(errno, EINVAL);
+    one = open_domain(ctx, fd, O_CREAT | O_EXCL);
+    CHECK(one != NULL);
+    CHECK(open_domain(ctx, fd, O_CREAT | O_EXCL) == NULL);
+    CHECK_INT(errno, EEXIST);
+    two = open_domain(ctx, fd, 0);
+    CHECK(two == one);
+    CHECK_INT(ibv_close_xrcd(two), 0);
+    CHECK_INT(ibv_close_xrcd(one), 0);
+    CHECK(open_domain(ctx, fd, 0) == NULL);
+    CHECK_INT(errno, ENOENT);
+    close(fd);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_is_for_the_queue_that_it_names),
+        cmocka_unit_test(memory_is_reached_by_the_domain_of_the_named_queue),
+        cmocka_unit_test(a_write_with_immediate_takes_a_receive),
+        cmocka_unit_test(a_queue_that_is_not_of_the_domain_is_an_invalid_request),
+        cmocka_unit_test(many_connections_share_one_queue),
+        cmocka_unit_test(a_queue_tells_once_that_it_is_below_its_limit),
+        cmocka_unit_test(no_receive_is_receiver_not_ready),
+        cmocka_unit_test(halves_take_only_what_is_theirs),
+        cmocka_unit_test(a_file_names_a_domain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
