@@ -244,6 +244,8 @@ static void consider(struct survey *s, const struct dock_vma *v)
     hi = hi < v->hi ? hi : v->hi;
     if (lo >= hi)
         return;
+    if (v->kind == DOCK_VMA_FILE && !v->shared)
+        dock_fit_find_data();
     if (dock_vma_fits(v))
         wish_for(s, lo, hi);
     else

@@ -2,6 +2,7 @@
 // What may be adopted: which mappings, beside which threads, in which process, with how much memory left.
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,49 @@ bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
            v->minor == a->minor;
 }
 
+// Initialised data of the program and its libraries: private mappings of files, which are the program's own
+// memory all the same. Looked up before a stop: the loader's lock may be held by who is stopped.
+#define DATA_PARTS 512u
+static struct {
+    uint64_t lo, hi;
+} data[DATA_PARTS];
+static unsigned data_parts;
+
+static int note_data(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    for (unsigned i = 0; i < info->dlpi_phnum && data_parts < DATA_PARTS; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_W))
+            continue;
+        data[data_parts].lo = info->dlpi_addr + p->p_vaddr;
+        data[data_parts++].hi = info->dlpi_addr + p->p_vaddr + p->p_filesz;
+    }
+    return 0;
+}
+
+void dock_fit_find_data(void)
+{
+    data_parts = 0;
+    dl_iterate_phdr(note_data, NULL);
+}
+
+static bool is_data(const struct dock_vma *v)
+{
+    uint64_t page = dock_page();
+
+    for (unsigned i = 0; i < data_parts; i++)
+        if (v->lo >= (data[i].lo & ~(page - 1)) && v->hi <= ((data[i].hi + page - 1) & ~(page - 1)))
+            return true;
+    return false;
+}
+
 bool dock_vma_fits(const struct dock_vma *v)
 {
-    return v->kind == DOCK_VMA_ANON && !v->shared && v->prot & PROT_READ && !(v->prot & PROT_EXEC);
+    bool own = v->kind == DOCK_VMA_ANON || (v->kind == DOCK_VMA_FILE && v->prot & PROT_WRITE && is_data(v));
+
+    return own && !v->shared && v->prot & PROT_READ && !(v->prot & PROT_EXEC);
 }
 
 bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp)

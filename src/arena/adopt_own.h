@@ -58,6 +58,7 @@ void dock_mirrors_close(struct dock_adopt *a);
 // ---- adopt_fit.c: what may be adopted
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v);
 bool dock_vma_fits(const struct dock_vma *v);
+void dock_fit_find_data(void);              // what dock_vma_fits knows of .data; not in a stop
 enum dock_adopt_why dock_fit_process(void); // io_uring and the like; may run in a stop
 // Is there room for `bytes` more in this process's cgroup?
 bool dock_fit_headroom(uint64_t bytes);

@@ -376,6 +376,42 @@ static int close_everything(void *arg)
                : 5;
 }
 
+// daemon(): the parent is gone, its registered memory is the daemon's own, and a device opened anew works.
+static int become_daemon(void *arg)
+{
+    int *pipe_ends = arg, result = 0;
+    void *state = NULL;
+
+    set_up(&state);
+    struct fix *f = state;
+    bytes_fill(f->b.mem, LEN, 8);
+    uint64_t sum = bytes_sum(f->b.mem, LEN);
+    if (daemon(1, 1))
+        return 1;
+    if (bytes_sum(f->b.mem, LEN) != sum || maps_look(f->b.mem, LEN).adopted)
+        result = 2;
+    else
+        result = use_inherited(f);
+    return write(pipe_ends[1], &result, sizeof result) != sizeof result;
+}
+
+static void a_daemon_opens_anew(void **state)
+{
+    int status, ends[2], result = -1;
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t child = test_fork(become_daemon, ends);
+    close(ends[1]);
+    assert_int_equal(test_await(child, &status, 60000 * slow_down()), TEST_EXITED);
+    if (status == 77)
+        skip();
+    assert_int_equal(status, 0);
+    assert_int_equal(read(ends[0], &result, sizeof result), sizeof result);
+    assert_int_equal(result, 0);
+    close(ends[0]);
+}
+
 static void all_descriptors_closed(void **state)
 {
     int status;
@@ -394,6 +430,7 @@ int main(void)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_descriptors_closed), // before a device is open here
+        cmocka_unit_test(a_daemon_opens_anew),
         cmocka_unit_test_setup_teardown(whoever_writes_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(children_that_never_return_here, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_raw_clone_faults, set_up, tear_down),

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// timeout: 60
+// Adoption where memory is short, and of memory that is not from an allocator.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "device/internal.h"
+#include "lib/duo.h"
+#include "lib/fork.h"
+#include "lib/maps.h"
+
+#define PAGE 4096u
+#define PAGES 16u
+#define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE)
+
+// From here on the file system of the arena is full: a store to it fails as tmpfs lets it fail.
+static bool fill_file_system(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog p = {.len = sizeof code / sizeof *code, .filter = code};
+
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+           !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p);
+}
+
+static int without_room(void *arg)
+{
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    (void)arg;
+    if (p == MAP_FAILED || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        return 1;
+    if (dev->adopt.mode == DOCK_ADOPT_OFF)
+        return 77;
+    bytes_fill(p, PAGES * PAGE, 3);
+    uint64_t sum = bytes_sum(p, PAGES * PAGE);
+    if (!fill_file_system())
+        return 77;
+    if (dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr) != -ENOMEM)
+        return 2;
+    if (!strstr(dock_log_last(), "no memory for"))
+        return 3;
+    if (bytes_sum(p, PAGES * PAGE) != sum || maps_look(p, PAGES * PAGE).private_anon != PAGES * PAGE)
+        return 4;
+    if (dock_peek64(&dev->port->adopt.bytes) || dock_pd_destroy(dev, pd) || dock_dev_close(dev))
+        return 5;
+    return 0;
+}
+
+static void a_full_file_system_refuses_the_registration(void **state)
+{
+    int status;
+    pid_t child = test_fork(without_room, NULL);
+
+    (void)state;
+    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
+    if (status == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+static char initialised[PAGES * PAGE] = {1, 2, 3}, zeroed[PAGES * PAGE];
+
+static void is_adopted_inside(char *at, size_t len)
+{
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    if (dev->adopt.mode == DOCK_ADOPT_OFF) {
+        assert_int_equal(dock_dev_close(dev), 0);
+        skip();
+    }
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    uint64_t sum = bytes_sum(at, len);
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)at, len, (uintptr_t)at, RIGHTS, &mr), 0);
+    assert_true(maps_look(at, len).adopted >= len - 2 * PAGE);
+    assert_int_equal(bytes_sum(at, len), sum);
+    at[len / 2] ^= 1;
+    sum = bytes_sum(at, len);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    assert_int_equal(bytes_sum(at, len), sum);
+    assert_int_equal(maps_look(at, len).adopted, 0);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+static void static_data_is_adopted(void **state)
+{
+    (void)state;
+    is_adopted_inside(initialised, sizeof initialised);
+    is_adopted_inside(initialised, sizeof initialised); // no mapping of a file any more
+    is_adopted_inside(zeroed, sizeof zeroed);
+}
+
+static void a_mapped_file_is_not(void **state)
+{
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+    int fd = memfd_create("file", MFD_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(ftruncate(fd, PAGES * PAGE), 0);
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    assert_ptr_not_equal(p, MAP_FAILED);
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+    assert_int_equal(maps_look(p, PAGES * PAGE).adopted, 0);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+    munmap(p, PAGES * PAGE);
+    close(fd);
+}
+
+int main(void)
+{
+    if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
+        return 77;
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_file_system_refuses_the_registration),
+        cmocka_unit_test(static_data_is_adopted),
+        cmocka_unit_test(a_mapped_file_is_not),
+    };
+
+    return cmocka_run_group_tests_name("adoption at its limits", tests, NULL, NULL);
+}
