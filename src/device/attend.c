@@ -91,14 +91,29 @@ static void deliver_owed(struct dock_cq *cq)
         dock_cq_deliver(cq);
 }
 
+// No queue can tell any more what became of its requests there. Once, and not of queues that come later: they
+// fail by their first completion.
+static void fail_users(struct dock_dev *dev, struct dock_cq *cq)
+{
+    if (cq->users_failed)
+        return;
+    cq->users_failed = true;
+    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
+        if (qp->send_cq == cq || qp->recv_cq == cq)
+            atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_LOCAL,
+                                     memory_order_release); // pairs with dock_qp_error_for
+}
+
 static void attend_cqs(struct dock_dev *dev)
 {
     pthread_mutex_lock(&dev->lock);
     for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
         if (dock_peek32(&cq->rec->attention))
             deliver_owed(cq);
-        if (dock_acquire32(&cq->rec->overrun)) // told once
-            dock_cq_overrun(cq);
+        if (dock_acquire32(&cq->rec->overrun)) {
+            dock_cq_overrun(cq); // told once
+            fail_users(dev, cq);
+        }
     }
     pthread_mutex_unlock(&dev->lock);
 }

@@ -104,6 +104,7 @@ struct dock_cq {
     dock_a32 lock;
     bool lock_free;
     dock_a32 overrun_told;
+    bool users_failed;                    // of an overrun: the engine's
     uint32_t moderate_count, moderate_us; // both 0: events come at once
     dock_a64 held_ns;                     // an event is held back since then; 0: none
     dock_a32 asked;                       // armed, and no event was delivered since

@@ -246,6 +246,64 @@ static void a_cq_overrun_is_fatal_and_told_once(void **state)
     duo_close(&d);
 }
 
+struct io_drain {
+    uint32_t good;
+    int last;
+};
+
+static void drain_receives(struct side *s, void *io)
+{
+    struct io_drain *r = io;
+    struct dock_wc wc;
+
+    dock_cq_begin(s->e.rcq);
+    while ((r->last = dock_cq_next(s->e.rcq, &wc)) > 0)
+        r->good += wc.status == DOCK_OK && wc.id == r->good;
+    dock_cq_end(s->e.rcq);
+}
+
+// The third message is placed, and its receiver cannot be told: it learns of it by the event and ends; its
+// sender learns that the target could not, and ends as well.
+static void a_receive_cq_that_is_overrun_ends_its_queue_and_its_senders(void **state)
+{
+    static const enum place places[] = {SELF_ARENA, HOST_ARENA};
+    static const uint32_t want[] = {DOCK_OK, DOCK_OK, DOCK_ST_REM_OP, DOCK_ST_FLUSH};
+
+    (void)state;
+    for (unsigned p = 0; p < 2; p++) {
+        struct io_look l = {.ms = 5000 * slow_down()};
+        struct io_drain drained = {0};
+        struct duo_opts o = {.far.cqe = 2};
+        if (!place_possible(places[p]))
+            continue;
+        duo_open(&d, places[p], &o);
+        for (unsigned i = 0; i < 4; i++) {
+            struct io_recv r = {.id = i, .len = 64};
+            duo_far(&d, side_recv, &r, sizeof r);
+        }
+        for (uint64_t id = 0; id < 4; id++) {
+            struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &d.near.e, &sge, 0, 8, &d.mr, 0);
+            wr.id = id;
+            assert_int_equal(end_post(&d.near.e, &wr), 0);
+        }
+        for (uint64_t id = 0; id < 4; id++)
+            expect(d.near.e.scq, id, want[id]);
+        assert_int_equal(dock_qp_state(d.near.e.qp), DOCK_ERR);
+        duo_far(&d, side_event, &l, sizeof l);
+        assert_int_equal(l.event, DOCK_EVENT_CQ_ERR);
+        assert_true(duo_far_reaches(&d, DOCK_ERR, 5000 * slow_down()));
+        l.ms = 20;
+        duo_far(&d, side_event, &l, sizeof l);
+        assert_int_equal(l.event, -1);
+        side_event(&d.near, &l);
+        assert_int_equal(l.event, -1);
+        duo_far(&d, drain_receives, &drained, sizeof drained);
+        assert_int_equal(drained.good, 2); // those that fitted can still be read
+        assert_int_equal(drained.last, -EOVERFLOW);
+        duo_close(&d);
+    }
+}
+
 // Asked for, the CQ loses the oldest instead: the newest `depth` remain, and nothing fails.
 static void a_cq_that_may_overrun_keeps_the_newest(void **state)
 {
@@ -442,6 +500,7 @@ int main(void)
         cmocka_unit_test(reset_drops_everything_and_the_queue_is_whole_again),
         cmocka_unit_test(a_transfer_under_way_stops_at_err_and_at_reset),
         cmocka_unit_test(a_cq_overrun_is_fatal_and_told_once),
+        cmocka_unit_test(a_receive_cq_that_is_overrun_ends_its_queue_and_its_senders),
         cmocka_unit_test(a_cq_that_may_overrun_keeps_the_newest),
         cmocka_unit_test(rnr_retries_are_counted_and_timed),
         cmocka_unit_test(only_the_queue_that_is_not_ready_stalls),
