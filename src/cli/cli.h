@@ -19,6 +19,7 @@ enum {
 int cli_run(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_show(int argc, char **argv);
+int cli_ctl(int argc, char **argv);
 
 // Says one line, "drydock: ...", on stderr and returns code, so that a check ends in one statement.
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -14,6 +14,8 @@ static const struct command {
     {"run", "[--] PROGRAM [ARGUMENT...]", "run a program on the software device", cli_run},
     {"info", "", "what the device is and what this machine allows", cli_info},
     {"show", "[--json]", "processes, queues and counters that are live now", cli_show},
+    {"ctl", "port up|down, gid add|del ADDRESS", "the port and its addresses, under running programs",
+     cli_ctl},
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "device/internal.h"
+#include "device/link.h"
 
 #define TICK_NS 200000ull     // while work may be left lying
 #define LINGER_NS 10000000ull // ticking goes on so long after the last work
@@ -88,6 +89,7 @@ static void look_after_ourselves(struct dock_dev *dev)
     dock_repair_strangers(dev);
     dock_ways_check(dev);
     dock_quarantine_check(dev);
+    dock_link_look(dev, true);
 }
 
 static void serve(struct dock_dev *dev, const struct epoll_event *e)
@@ -238,6 +240,7 @@ int dock_engine_start(struct dock_dev *dev)
     err = add(dev, dev->bell_fd, TAG_BELL);
     if (!err)
         err = add(dev, dev->listen_fd, TAG_LISTEN);
+    dock_link_look(dev, false);
     if (!err && !dev->cfg.no_engine_thread)
         err = start_thread(dev);
     if (err) {

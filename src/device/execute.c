@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "device/internal.h"
+#include "device/link.h"
 
 static bool known(unsigned op)
 {
@@ -175,6 +176,16 @@ static struct dock_conn *reach_member(struct dock_sq *sq, struct dock_conn *grou
     return reach(sq, instead);
 }
 
+// The port is down: what is sent is lost, and nobody answers.
+static enum dock_step unplugged(struct dock_sq *sq)
+{
+    sq->mid = true;
+    if (!dock_service_lossy(sq->x.service))
+        return nobody_there(sq, false);
+    sq->x.bytes = sq->x.len;
+    return conclude(sq, true);
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
@@ -182,6 +193,9 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 
     if (__builtin_expect(x->service == DOCK_UD && dock_eid_is_group(x->eid), 0))
         return to_group(sq);
+
+    if (dock_link_down())
+        return unplugged(sq);
 
     struct dock_conn *c = reach(sq, &instead);
     uint32_t before = x->done;

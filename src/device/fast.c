@@ -3,6 +3,7 @@
 // before. Whatever is different goes the long way through execute.c, which does the same with every check in
 // words: what is skipped here is only what cannot matter for such a request.
 #include "device/internal.h"
+#include "device/link.h"
 #include "fabric/direct.h"
 
 #define FAST_BYTES 4096u
@@ -96,8 +97,8 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_conn *c = sq->conn;
 
-    if (__builtin_expect(sq->mid || !c || !c->peer || !c->fabric->direct || sq->flight || !sq->x.keyed ||
-                             dock_probe_hook || stay->pi - sq->exec > sq->post.mask + 1 ||
+    if (__builtin_expect(dock_link_down() || sq->mid || !c || !c->peer || !c->fabric->direct || sq->flight ||
+                             !sq->x.keyed || dock_probe_hook || stay->pi - sq->exec > sq->post.mask + 1 ||
                              dock_peek32(&sq->rec->state) != DOCK_RTS,
                          0))
         return;

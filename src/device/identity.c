@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "device/identity.h"
 
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "device/profile.h"
 
 static struct dock_identity self;
+static struct dock_identity *_Atomic changed; // NULL: `self` is still true
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char default_name[] = "drydock0";
@@ -138,11 +141,37 @@ static void take(void)
 
 const struct dock_identity *dock_identity(void)
 {
+    const struct dock_identity *now;
+
     pthread_once(&once, take);
-    return &self;
+    now = atomic_load_explicit(&changed, memory_order_acquire); // pairs with dock_identity_add
+    return now ? now : &self;
+}
+
+// One writer at a time: the engine of the process's device. What was the table stays readable for ever, for
+// whoever still looks at it.
+int dock_identity_add(const uint8_t (*raw)[16], unsigned n)
+{
+    const struct dock_identity *now = dock_identity();
+    struct dock_identity *next = malloc(sizeof *next);
+
+    if (!next)
+        return -ENOMEM;
+    *next = self;
+    for (unsigned k = 0; k < n && next->gids < DOCK_GID_TABLE - 1; k++)
+        memcpy(next->gid[next->gids++].raw, raw[k], 16);
+    if (!memcmp(next->gid, now->gid, sizeof next->gid)) {
+        free(next);
+        return 0;
+    }
+    atomic_store_explicit(&changed, next, memory_order_release);
+    return 1;
 }
 
 bool dock_gid_filled(uint32_t index)
 {
-    return index < dock_identity()->gids;
+    static const uint8_t zero[16];
+    const struct dock_identity *id = dock_identity();
+
+    return index < id->gids && memcmp(id->gid[index].raw, zero, sizeof zero) != 0;
 }

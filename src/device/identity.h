@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who the device says it is: name, GUIDs, GID table. One snapshot per process, taken on first use;
+// Who the device says it is: name, GUIDs, GID table. One snapshot per process, taken on first use, to which
+// `drydock ctl gid` adds (device/link.h);
 // processes of one host that see the same interfaces see the same table.
 //
 // GID table: link-local IPv6 first, then the IPv4-mapped form of each address (127.0.0.1 only where there is
@@ -29,8 +30,11 @@ struct dock_identity {
     struct dock_gid gid[DOCK_GID_TABLE];
 };
 
-// Never NULL and never changes after the first call. Any thread.
+// Never NULL. What it points to never changes; `drydock ctl` may lead to another one. Any thread.
 const struct dock_identity *dock_identity(void);
+// Let the table be that of the host and then these, as far as they fit; zeros are an empty entry. 1: it is
+// another one than before, 0: the same. One caller at a time.
+int dock_identity_add(const uint8_t (*raw)[16], unsigned n);
 
 // True when `index` is a filled entry.
 bool dock_gid_filled(uint32_t index);

@@ -5,13 +5,14 @@
 
 #include "arena/groups.h"
 #include "device/identity.h"
+#include "device/link.h"
 #include "face/verbs/verbs_face.h"
 
 // The port structure of before port_cap_flags2 and flags: callers of the exported ibv_query_port have no
 // more room.
 #define SHORT_PORT_ATTR 48
 
-enum { WIDTH_4X = 2, SPEED_25G = 32, PHYS_LINK_UP = 5, PKEY_DEFAULT = 0xffff };
+enum { WIDTH_4X = 2, SPEED_25G = 32, PHYS_DISABLED = 3, PHYS_LINK_UP = 5, PKEY_DEFAULT = 0xffff };
 
 static void fill_device(const struct dock_limits *l, struct ibv_device_attr *a)
 {
@@ -92,7 +93,7 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t attr_size)
 {
     struct ibv_port_attr full = {
-        .state = IBV_PORT_ACTIVE,
+        .state = dock_link_down() ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
         .max_mtu = IBV_MTU_4096,
         .active_mtu = IBV_MTU_4096,
         .gid_tbl_len = DOCK_GID_TABLE,
@@ -100,7 +101,7 @@ int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port
         .pkey_tbl_len = 1,
         .active_width = WIDTH_4X,
         .active_speed = SPEED_25G,
-        .phys_state = PHYS_LINK_UP,
+        .phys_state = dock_link_down() ? PHYS_DISABLED : PHYS_LINK_UP,
         .link_layer = IBV_LINK_LAYER_ETHERNET,
         .flags = IBV_QPF_GRH_REQUIRED,
     };
@@ -196,14 +197,17 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
                              uint32_t flags, size_t entry_size)
 {
-    uint32_t n = dock_identity()->gids;
+    uint32_t n = 0, at = 0;
 
+    for (uint32_t i = 0; i < DOCK_GID_TABLE; i++)
+        n += dock_gid_filled(i);
     if (!context || !entries || flags || entry_size < sizeof *entries)
         return dock_refuse(-EINVAL, "ibv_query_gid_table: no context or table, flags, or too small an entry");
     if (max_entries < n)
         return dock_refuse(-EINVAL, "ibv_query_gid_table: room for %zu entries, %u are filled", max_entries,
                            n);
-    for (uint32_t i = 0; i < n; i++)
-        fill_gid_entry((struct ibv_gid_entry *)((char *)entries + i * entry_size), i, entry_size);
-    return n;
+    for (uint32_t i = 0; i < DOCK_GID_TABLE && at < n; i++)
+        if (dock_gid_filled(i))
+            fill_gid_entry((struct ibv_gid_entry *)((char *)entries + at++ * entry_size), i, entry_size);
+    return at;
 }

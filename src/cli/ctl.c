@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// drydock ctl: the port goes down or up, the GID table changes, under the programs that run.
+#include <string.h>
+
+#include "arena/rundir.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "device/identity.h"
+#include "device/link.h"
+
+static const uint8_t zero[16];
+
+static int find(const struct dock_link *l, const uint8_t raw[16])
+{
+    for (unsigned i = 0; i < l->gids; i++)
+        if (!memcmp(l->gid[i], raw, sizeof zero))
+            return (int)i;
+    return -1;
+}
+
+static int add_gid(struct dock_link *l, const uint8_t raw[16], const char *text)
+{
+    int at = find(l, zero);
+
+    if (find(l, raw) >= 0)
+        return cli_fail(CLI_FAILED, "%s is in the table already", text);
+    if (at < 0 && dock_identity()->gids + l->gids >= DOCK_GID_TABLE - 1)
+        return cli_fail(CLI_FAILED, "the GID table is full");
+    memcpy(l->gid[at < 0 ? (int)l->gids++ : at], raw, sizeof zero);
+    return CLI_OK;
+}
+
+static int remove_gid(struct dock_link *l, const uint8_t raw[16], const char *text)
+{
+    int at = find(l, raw);
+
+    if (at < 0)
+        return cli_fail(CLI_FAILED, "%s was not added: the host's own addresses stay", text);
+    memset(l->gid[at], 0, sizeof zero);
+    return CLI_OK;
+}
+
+static int change(struct dock_link *l, char **argv)
+{
+    uint8_t raw[16];
+
+    if (!strcmp(argv[1], "port") && (!strcmp(argv[2], "up") || !strcmp(argv[2], "down"))) {
+        l->down = argv[2][0] == 'd';
+        return CLI_OK;
+    }
+    if (dock_link_address(argv[3], raw) || !memcmp(raw, zero, sizeof zero))
+        return cli_fail(CLI_USAGE, "%s is no IPv4 or IPv6 address", argv[3]);
+    return argv[2][0] == 'a' ? add_gid(l, raw, argv[3]) : remove_gid(l, raw, argv[3]);
+}
+
+static bool understood(int argc, char **argv)
+{
+    if (argc == 3)
+        return !strcmp(argv[1], "port") && (!strcmp(argv[2], "up") || !strcmp(argv[2], "down"));
+    return argc == 4 && !strcmp(argv[1], "gid") && (!strcmp(argv[2], "add") || !strcmp(argv[2], "del"));
+}
+
+int cli_ctl(int argc, char **argv)
+{
+    struct dock_rundir dir;
+    struct dock_link l;
+    int code;
+
+    if (!understood(argc, argv))
+        return cli_fail(CLI_USAGE, "usage: drydock ctl port up|down, drydock ctl gid add|del ADDRESS");
+    if (dock_rundir_open(NULL, &dir))
+        return cli_fail(CLI_FAILED, "%s", dock_log_last());
+    if (dock_link_read(dir.fd, &l))
+        code = cli_fail(CLI_FAILED, "%s/%s cannot be read", dir.path, DOCK_LINK_FILE);
+    else
+        code = change(&l, argv);
+    if (code == CLI_OK && dock_link_write(dir.fd, &l))
+        code = cli_fail(CLI_FAILED, "%s/%s cannot be written", dir.path, DOCK_LINK_FILE);
+    dock_rundir_close(&dir);
+    return code;
+}
