@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# timeout: 300
+# timeout: 600
 # Debian's unmodified rdma_cm programs between two processes: each ends with 0, says that it worked, and where it
 # compares or prints data, the data is right. RDMACM_ONLY=REGEX runs the lines that match.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/conform/run_lib.sh
 . tests/conform/rdmacm_lib.sh
+. tests/conform/programs_lib.sh
 
 command -v rping ucmatose >/dev/null || skip "not installed: rdmacm-utils"
 
@@ -44,6 +45,7 @@ persistent() {
     cell "$line" $status
 }
 persistent
+program rping rdmacm-utils "rping -s (-c) -a ADDRESS -v -V; also -q, -S, ::1, -s -P" "data right"
 
 # ---- ucmatose: several connections at once, transfers both ways, disconnects
 
@@ -60,6 +62,8 @@ ucmatose "-m -c 4 -C 10 -S 65536" 7472 "-b 127.0.0.1" 127.0.0.1
 ucmatose "-c 30 -C 2 -S 64" 7473 "" "$local_ip"
 ucmatose "-f ip6 -c 2" 7474 "-b ::1" ::1
 
+program ucmatose rdmacm-utils "ucmatose -c 4 -C 100 -S 1024 -b (-s) ADDRESS; also -m, -f ip6" "runs"
+
 # ---- the synchronous calls, and many connections
 
 simple() { # LINE PORT LETTER SERVER CLIENT WORDS-OF-CLIENT [keep]
@@ -70,7 +74,10 @@ simple() { # LINE PORT LETTER SERVER CLIENT WORDS-OF-CLIENT [keep]
 }
 
 simple rdma_server 7475 t "rdma_server -s 127.0.0.1 -p 7475" "rdma_client -s 127.0.0.1 -p 7475" 'rdma_client: end 0'
+program "rdma_server, rdma_client" rdmacm-utils "rdma_server (rdma_client) -s ADDRESS" "runs"
 simple cmtime 7476 t "cmtime -b 127.0.0.1 -p 7476" "cmtime -s 127.0.0.1 -p 7476 -c 100" '^destroy' keep
+
+program cmtime rdmacm-utils "cmtime -b ADDRESS; cmtime -s ADDRESS -c 100" "runs"
 
 # ---- datagrams: look-ups, and groups
 
@@ -83,6 +90,7 @@ datagrams() { # OPTIONS...; udaddy's port is always the same
 }
 datagrams -c 1 -C 10 -S 512
 datagrams -c 3 -C 20 -S 1024
+program udaddy rdmacm-utils "udaddy -b (-s) ADDRESS -c 3 -C 20 -S 1024" "runs"
 
 # The receiver says when it has joined, with its receives posted; what is sent before that is not for it. It ends when it
 # has ten messages. The sender destroys its queue pair right after posting them.
@@ -106,6 +114,7 @@ group() {
     cell "$line" $status
 }
 group
+program mckey rdmacm-utils "mckey -b ADDRESS -m 239.1.1.1 [-s]" "runs"
 
 # ---- rsockets: streams in the three ways of waiting, writes into mapped memory, every byte verified
 
@@ -121,7 +130,10 @@ stream rstream 7490 -S 1000000 -I 3 -C 2 -T b
 stream rstream 7491 -S 1024 -I 5 -C 10 -T a
 stream rstream 7492 -S 5000 -I 5 -C 10
 stream rstream 7493 -S 65536 -I 5 -C 10 -T r -T b
+program rstream rdmacm-utils "rstream -b (-s) ADDRESS -T v; also -T a, b, r" "data right"
 stream riostream 7494 -S 65536 -I 5 -C 5 -T b
+
+program riostream rdmacm-utils "riostream -b (-s) ADDRESS -T v" "data right"
 
 # ---- perftest, which finds its peer by rdma_cm with -R
 
@@ -136,8 +148,14 @@ perf() { # TOOL OPTIONS...
 
 port=18500
 perf ib_write_bw -q 4 -n 100
+perf ib_write_lat -n 100
+perf ib_read_bw -n 100
 perf ib_read_lat -n 100
 perf ib_send_bw -b -n 100
+perf ib_send_lat -n 100
 perf ib_send_bw -c UD -s 1024 -n 100
+perf ib_atomic_bw -n 100
+perf ib_atomic_lat -n 100
+program "perftest by rdma_cm" perftest "ib_{write,read,send,atomic}_{bw,lat} -R [ADDRESS]" "runs"
 
 end_of_test

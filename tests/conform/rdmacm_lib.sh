@@ -4,17 +4,21 @@
 
 export DRYDOCK_DIR=$work/cm
 mkdir -m 700 "$DRYDOCK_DIR"
-limit=${RDMACM_LIMIT:-60}
+limit=${RDMACM_LIMIT:-120}
 only=${RDMACM_ONLY:-.}
 local_ip=$(ip -4 -o addr show scope global 2>/dev/null | awk '{ split($4, a, "/"); print a[1]; exit }')
 local_ip=${local_ip:-127.0.0.1}
 
-# A listener of port $1 (space letter $2) is there when its socket is.
+# A listener of port $1 (space letter $2) is there when its socket is; letter `tcp`: a socket of the kernel's.
 wait_listener() { # PORT LETTER PID
     local name
     name=$(printf '%s%04x' "$2" "$1")
     for _ in $(seq 500); do
-        compgen -G "$DRYDOCK_DIR/$name*" >/dev/null && return
+        if [ "$2" = tcp ]; then
+            grep -qE "$(printf ':%04X' "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null && return
+        elif compgen -G "$DRYDOCK_DIR/$name*" >/dev/null; then
+            return
+        fi
         kill -0 "$3" 2>/dev/null || return
         sleep 0.02
     done

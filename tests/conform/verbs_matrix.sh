@@ -24,6 +24,14 @@ limit=120
 port=$((20000 + $$ % 20000))
 passed=0 failed=0 absent=
 
+# As the library of the table of programs counts.
+checks=0 failures=0
+. tests/conform/programs_lib.sh
+row() {
+    checks=$((passed + failed)) failures=$failed
+    program "$@"
+}
+
 command -v ib_write_bw ibv_rc_pingpong >/dev/null || { echo "skipped: not installed: perftest or ibverbs-utils"; exit 77; }
 
 # ---- one cell
@@ -120,10 +128,13 @@ alone() { # LINE PATTERN PROGRAM...
 }
 
 alone "ibv_devices" "^ *$device" ibv_devices
+row ibv_devices ibverbs-utils "ibv_devices" "shows drydock0"
 alone "ibv_devinfo -v" 'GID\[ *0\]:' ibv_devinfo -v
 alone "ibv_devinfo -v: port" 'state:.*PORT_ACTIVE \(4\)' ibv_devinfo -v
 alone "ibv_devinfo -d" "hca_id:.*$device" ibv_devinfo -d "$device"
 alone "ibv_devinfo -l" "$device" ibv_devinfo -l
+
+row ibv_devinfo ibverbs-utils "ibv_devinfo -v; also -d, -l" "port active"
 
 # ---- ping-pong, contents checked (-c) where the tool can: polling and events
 
@@ -148,6 +159,8 @@ for mode in "" -e; do
         pingpong ibv_srq_pingpong -c -q 16 $mode
     }
 done
+
+row "ibv_{rc,uc,ud,srq}_pingpong" ibverbs-utils "ibv_rc_pingpong -d drydock0 -g 1 -c [127.0.0.1]; also -e, -s" "data right"
 
 # ---- perftest
 
@@ -220,11 +233,14 @@ for kind in FETCH_AND_ADD CMP_AND_SWAP; do
     perf ib_atomic_bw 1 -A $kind -n 200
     perf ib_atomic_lat 1 -A $kind -n 200
 done
+row "perftest, RC" perftest "ib_{write,read,send,atomic}_{bw,lat} -d drydock0 -x 1 -F [127.0.0.1]; also -a, -q, -l, -I, -e, -Q, -b, -A" \
+    "runs; the same requests checked byte by byte beside it"
 # The other services, and posting through the ibv_wr_* builders, which perftest uses on a part it knows.
 perf ib_write_bw 1 -c UC -n 200
 perf ib_send_bw 1 -c UC -n 200
 perf ib_send_bw 1 -c UD -s 1024 -n 200
 perf ib_send_lat 1 -c UD -s 64 -n 200
+row "perftest, UC and UD" perftest "ib_{write,send}_bw -c UC; ib_send_{bw,lat} -c UD" "runs"
 builders() {
     wanted "$* (builders)" || return 0
     local status=1
@@ -237,6 +253,7 @@ builders ib_read_bw
 builders ib_send_bw -b
 builders ib_send_lat -I 64
 builders ib_atomic_bw
+row "perftest, ibv_wr_* builders" perftest "DRYDOCK_PROFILE=mlx5: ib_{write,read,send,atomic}_bw" "runs"
 check cas -q 16 -l 8
 check write_imm -q 16 -l 8 -s 1000
 check send_imm -b -e -l 4 -s 1000

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # timeout: 300
 # Debian's programs beside the matrix: the ping-pongs that check their data, perftest over UC and UD and through a shared
-# receive queue, UCX's list of devices.
-# VERBS_ONLY=REGEX runs the lines that match.
+# receive queue, XRC. VERBS_ONLY=REGEX runs the lines that match.
 set -u
 . "$(dirname "$0")/run_lib.sh"
 export DRYDOCK_DIR=$work/rt
 mkdir -m 700 "$DRYDOCK_DIR"
 port=$((21000 + $$ % 20000))
 only=${VERBS_ONLY:-.}
+. "$(dirname "$0")/programs_lib.sh"
 
 # Until the server listens on $1 or has ended: /proc tells, the program does not.
 wait_listen() { # PORT PID
@@ -48,7 +48,9 @@ for kind in rc uc ud srq; do
     both "100 iters in" "ibv_${kind}_pingpong -d drydock0 -g 1 -c -n 100"
     [ $kind = srq ] || both "100 iters in" "ibv_${kind}_pingpong -d drydock0 -g 1 -c -e -n 100"
 done
+checks_before=$checks # the row of these is the matrix's
 both success "ibv_xsrq_pingpong -d drydock0 -g 1 -n 100"
+program ibv_xsrq_pingpong ibverbs-utils "ibv_xsrq_pingpong -d drydock0 -g 1 [127.0.0.1]" "runs"
 perf="-d drydock0 -x 1 -F -n 200 --output=bandwidth"
 both "." "ib_send_bw -c UD $perf"
 both "." "ib_send_bw -c UC $perf"
@@ -57,12 +59,6 @@ both "." "ib_send_bw --use-srq -q 2 $perf"
 for tool in send write read; do
     both "." "ib_${tool}_bw -c XRC $perf"
 done
+program "perftest, XRC and SRQ" perftest "ib_{send,write,read}_bw -c XRC; ib_send_bw --use-srq" "runs"
 
-if ! command -v ucx_info >/dev/null; then
-    absent ucx_info
-elif [[ ucx_info =~ $only ]]; then
-    "$drydock" run -- ucx_info -d >"$work/ucx" 2>&1
-    expect_words "ucx_info -d" "Transport: rc_verbs" "$(cat "$work/ucx")"
-    expect_words "ucx_info -d" "Transport: ud_verbs" "$(cat "$work/ucx")"
-fi
 end_of_test

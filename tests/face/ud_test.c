@@ -278,11 +278,13 @@ static void traffic_class_and_hop_limit_stand_in_the_header(void **state)
 
     (void)state;
     ud_open(&p);
-    struct ibv_ah_attr a = {
-        .is_global = 1,
-        .port_num = 1,
-        .grh = {
-            .dgid = p.r.gid, .sgid_index = (uint8_t)p.l.gid_index, .hop_limit = 9, .traffic_class = 0xa8}};
+    struct ibv_ah_attr a = {.is_global = 1,
+                            .port_num = 1,
+                            .grh = {.dgid = p.r.gid,
+                                    .sgid_index = (uint8_t)p.l.gid_index,
+                                    .hop_limit = 9,
+                                    .traffic_class = 0xa8,
+                                    .flow_label = ~0u}}; // 20 bits of it count, the others are dropped
     struct ibv_ah *ah = ibv_create_ah(p.l.pd, &a);
     CHECK(ah != NULL);
     struct ibv_sge sge = end_sge(&p.l, 0, 4);

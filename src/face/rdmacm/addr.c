@@ -148,6 +148,10 @@ int cm_take_device(struct cm_id *id)
 
     if (ret)
         return dock_refuse(ret, "rdma_cm: the device has no GID for this address");
+    // Programs make queue pairs of their own in it.
+    id->id.pd = cm_domain();
+    if (!id->id.pd)
+        return -errno;
     a->addr.ibaddr.pkey = htons(0xffff);
     id->id.verbs = cm_device();
     id->id.port_num = CM_PORT;

@@ -6,6 +6,7 @@
 #include "face/rdmacm/rdmacm_face.h"
 
 static struct ibv_context *context;
+static struct ibv_pd *domain; // of that context, made when the first id takes it
 static struct cm_limits limits;
 static uint32_t opened_in; // cm.generation + 1 of the process that opened it
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
@@ -40,11 +41,26 @@ struct ibv_context *cm_device(void)
     pthread_mutex_lock(&opening);
     if (!context || opened_in != cm.generation + 1) {
         context = open_it();
+        domain = NULL;
         opened_in = cm.generation + 1;
     }
     c = context;
     pthread_mutex_unlock(&opening);
     return c;
+}
+
+struct ibv_pd *cm_domain(void)
+{
+    struct ibv_pd *pd;
+
+    if (!cm_device())
+        return NULL;
+    pthread_mutex_lock(&opening);
+    if (!domain)
+        domain = ibv_alloc_pd(context);
+    pd = domain;
+    pthread_mutex_unlock(&opening);
+    return pd;
 }
 
 const struct cm_limits *cm_limits(void)

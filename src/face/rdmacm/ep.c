@@ -9,7 +9,8 @@ static int passive(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv
 {
     if (rdma_bind_addr(&id->id, res->ai_src_addr))
         return -1;
-    id->id.pd = pd;
+    if (pd)
+        id->id.pd = pd;
     if (!attr)
         return 0;
     id->ep_attr = malloc(sizeof *attr);

@@ -229,28 +229,11 @@ static int create_cqs(struct rdma_cm_id *id, uint32_t send_size, uint32_t recv_s
 
 // ---- queue pairs
 
-// A domain for who brings none, one for the process.
-static struct ibv_pd *default_pd(struct ibv_context *context)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct ibv_pd *pd;
-    struct ibv_pd *found;
-
-    pthread_mutex_lock(&lock);
-    if (!pd || pd->context != context)
-        pd = ibv_alloc_pd(context);
-    found = pd;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
 static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
     if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
         attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
-        attr->pd = id->pd ? id->pd : default_pd(id->verbs);
-        if (!attr->pd)
-            return -1;
+        attr->pd = id->pd;
     } else if (attr->pd->context != id->verbs) {
         return cm_fail(dock_refuse(EINVAL, "rdma_create_qp: the domain is of another context than the id"));
     }
@@ -364,14 +347,12 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
         return cm_fail(
             dock_refuse(EINVAL, "rdma_create_srq: no type given, or the id is not bound to a device"));
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
-        attr->pd = id->pd ? id->pd : default_pd(id->verbs);
+        attr->pd = id->pd;
         attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     }
-    srq = attr->pd ? ibv_create_srq_ex(id->verbs, attr) : NULL;
+    srq = ibv_create_srq_ex(id->verbs, attr);
     if (!srq)
         return -1;
-    if (!id->pd)
-        id->pd = attr->pd;
     id->srq = srq;
     return 0;
 }

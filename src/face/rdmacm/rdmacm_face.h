@@ -204,6 +204,9 @@ void cm_timer(struct cm_id *id, uint64_t now_ms);      // peer.c
 
 // The device of this process, opened at first use: NULL and errno without one.
 struct ibv_context *cm_device(void);
+// The protection domain that every id which has found its device shows as its own, and who brings none uses:
+// one for the process. NULL and errno.
+struct ibv_pd *cm_domain(void);
 struct cm_limits {
     uint8_t responder_resources, initiator_depth;
     uint32_t max_qp_wr;

@@ -332,6 +332,7 @@ static void remember(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int ma
     KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
     KEEP(IBV_QP_DEST_QPN, dest_qp_num);
 #undef KEEP
+    to->ah_attr.grh.flow_label &= 0xfffff; // what fits into the header
 }
 
 static int modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
