@@ -113,6 +113,7 @@ static void fill_attr(struct ur_sends *s, const urma_context_t *ctx, const urma_
         .on_error = on_error_of(s, cfg),
         .role = role_of(s),
         .unordered = cfg->flag.bs.outorder_comp,
+        .short_atomics = true,
         .cookie = (uintptr_t)s->object,
         .user = s,
     };

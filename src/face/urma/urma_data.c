@@ -149,8 +149,8 @@ static int take_atomic(struct ur_sends *s, const urma_sge_t *dst, const urma_sge
     if (!dst || !src)
         return dock_refuse(URMA_EINVAL, "post of a WR: queue %u: an atomic without its two SGEs",
                            dock_qp_number(s->dev));
-    if (src->len != 8)
-        return dock_refuse(URMA_EINVAL, "post of a WR: queue %u: an atomic of %u bytes: 8 are offered",
+    if (src->len != 8 && src->len != 4)
+        return dock_refuse(URMA_EINVAL, "post of a WR: queue %u: an atomic of %u bytes: 4 or 8 are offered",
                            dock_qp_number(s->dev), src->len);
     sge->addr = src->addr;
     sge->len = src->len;

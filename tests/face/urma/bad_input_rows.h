@@ -5,6 +5,8 @@
 //
 // kind: POINTER  NULL, errno = expected        STATUS  returns expected, a URMA_E* code
 //       COUNT    returns expected              NOTHING returns nothing, must only not crash
+//       REFUSED  returns expected although everything is right: the device has none of it, and says so in
+//                docs/urma-errors.md
 //       GOOD     is accepted: the call is one that looks wrong and is not, or the right form beside the wrong
 // A refusal is logged in words (not for NOTHING and GOOD) and changes no object. Expected values are what
 // UMDK's library was measured to answer (tests/abi/data/urma_badinput.csv), but for the rows that
@@ -36,7 +38,7 @@ ROW(urma_set_context_opt, "an unknown option", STATUS, URMA_EINVAL,
     urma_set_context_opt(l.ctx, (urma_opt_name_t)9, &mode, sizeof(mode)))
 ROW(urma_set_context_opt, "no value", STATUS, URMA_EINVAL,
     urma_set_context_opt(l.ctx, URMA_OPT_AGGR_MODE, NULL, sizeof(mode)))
-ROW(urma_set_context_opt, "not an aggregated device", STATUS, URMA_EINVAL,
+ROW(urma_set_context_opt, "not an aggregated device", REFUSED, URMA_EINVAL,
     urma_set_context_opt(l.ctx, URMA_OPT_AGGR_MODE, &mode, sizeof(mode)))
 ROW(urma_get_uasid, "no place", STATUS, URMA_EINVAL, urma_get_uasid(NULL))
 ROW(urma_get_uasid, "right", GOOD, 0, urma_get_uasid(&out.u32))
@@ -48,6 +50,7 @@ ROW(urma_u32_to_eid, "no place", NOTHING, 0, (urma_u32_to_eid(1, NULL), 0))
 ROW(urma_user_ctl, "no context", STATUS, URMA_EINVAL, urma_user_ctl(NULL, &ctl_in, &ctl_out))
 ROW(urma_user_ctl, "no argument", STATUS, URMA_EINVAL, urma_user_ctl(l.ctx, NULL, &ctl_out))
 ROW(urma_user_ctl, "no place", STATUS, URMA_EINVAL, urma_user_ctl(l.ctx, &ctl_in, NULL))
+ROW(urma_user_ctl, "a number of a chip", REFUSED, URMA_ENOPERM, urma_user_ctl(l.ctx, &ctl_chip, &ctl_out))
 ROW(urma_user_ctl, "an unknown number", STATUS, URMA_FAIL, urma_user_ctl(l.ctx, &ctl_in, &ctl_out))
 
 // ---- JFCE, JFC
@@ -371,10 +374,13 @@ ROW(urma_get_tp_list, "mode 0", STATUS, URMA_EINVAL,
 ROW(urma_get_tp_list, "right", GOOD, 0, urma_get_tp_list(l.ctx, &tp_cfg, &(uint32_t){1}, &out.tp))
 ROW(urma_set_tp_attr, "no context", STATUS, URMA_EINVAL, urma_set_tp_attr(NULL, 1, 1, 1, &out.tp_attr))
 ROW(urma_set_tp_attr, "no attributes", STATUS, URMA_EINVAL, urma_set_tp_attr(l.ctx, 1, 1, 1, NULL))
+ROW(urma_set_tp_attr, "right", REFUSED, URMA_ENOPERM, urma_set_tp_attr(l.ctx, 1, 1, 1, &out.tp_attr))
 ROW(urma_get_tp_attr, "no places", STATUS, URMA_EINVAL, urma_get_tp_attr(l.ctx, 1, NULL, NULL, NULL))
 ROW(urma_get_tpn, "none", COUNT, -EINVAL, urma_get_tpn(NULL))
 ROW(urma_modify_tp, "no context", COUNT, EINVAL,
     urma_modify_tp(NULL, 1, NULL, NULL, (urma_tp_attr_mask_t){0}))
+ROW(urma_modify_tp, "right", REFUSED, EINVAL,
+    urma_modify_tp(l.ctx, 1, &tp_way, &tp_change, (urma_tp_attr_mask_t){0}))
 ROW(urma_get_net_addr_list, "no context", POINTER, EINVAL, urma_get_net_addr_list(NULL, &out.u32))
 ROW(urma_free_net_addr_list, "none", NOTHING, 0, (urma_free_net_addr_list(NULL), 0))
 ROW(urma_get_eid_by_ip, "no address", STATUS, URMA_EINVAL, urma_get_eid_by_ip(l.ctx, NULL, &out.eid))
@@ -397,3 +403,14 @@ ROW(urma_get_perf_info, "no place", STATUS, URMA_EINVAL, urma_get_perf_info(NULL
 ROW(urma_get_perf_info, "no length", STATUS, URMA_EINVAL, urma_get_perf_info(out.text, NULL))
 ROW(urma_get_perf_info, "no room", STATUS, URMA_EINVAL, urma_get_perf_info(out.text, &(uint32_t){3}))
 ROW(urma_uninit, "a context is open", GOOD, 0, urma_uninit() + urma_init(NULL))
+
+// ---- no argument, nothing to refuse
+ROW(urma_log_get_level, "always", NOTHING, 0, urma_log_get_level())
+ROW(urma_unregister_log_func, "none is registered", NOTHING, 0, urma_unregister_log_func())
+ROW(urma_stop_perf, "not started", NOTHING, 0, urma_stop_perf())
+ROW(urma_start_perf, "and again", NOTHING, 0, (urma_start_perf(), urma_start_perf(), urma_stop_perf()))
+ROW(urma_uninit, "twice, with a context", NOTHING, 0, (urma_uninit(), urma_uninit(), urma_init(NULL)))
+ROW(urma_unadvise_jetty, "no jetty", STATUS, URMA_EINVAL, urma_unadvise_jetty(NULL, l.target))
+ROW(urma_unadvise_jetty, "no target", STATUS, URMA_EINVAL, urma_unadvise_jetty(l.jetty, NULL))
+ROW(urma_unadvise_jfr, "no JFS", STATUS, URMA_EINVAL, urma_unadvise_jfr(NULL, h.target))
+ROW(urma_unadvise_jfr, "no target", STATUS, URMA_EINVAL, urma_unadvise_jfr(h.jfs, NULL))

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "face/urma/lib/uend.h"
 
-enum kind { POINTER, STATUS, COUNT, NOTHING, GOOD };
+enum kind { POINTER, STATUS, COUNT, REFUSED, NOTHING, GOOD };
 
 static struct uend l, r, h, hr, rc, rcr; // connected: jettys, halves, and a bound pair
 static struct uend_address peer;         // of r
@@ -30,7 +30,10 @@ static urma_get_tp_cfg_t tp_cfg;
 static urma_token_t token = {UEND_TOKEN};
 static urma_context_aggr_mode_t mode;
 static urma_user_ctl_in_t ctl_in = {.opcode = 0xffffff};
+static urma_user_ctl_in_t ctl_chip; // opcode 0
 static urma_user_ctl_out_t ctl_out;
+static urma_tp_cfg_t tp_way;
+static urma_tp_attr_t tp_change;
 static urma_import_seg_flag_t no_flag;
 static urma_jfs_wr_flag_t no_wr_flag;
 static struct uwr a_send;
@@ -161,6 +164,7 @@ static bool right_answer(const struct row *row, long long got, int error)
         return got == 0 && error == row->expected;
     case STATUS:
     case COUNT:
+    case REFUSED:
     case GOOD:
         return (int)got == (int)row->expected;
     case NOTHING:
@@ -195,7 +199,7 @@ static void each_wrong_argument_is_refused_in_words(void **state)
                         row->expected, got, error);
             wrong++;
         }
-        if (row->kind <= COUNT && !logged) {
+        if (row->kind <= REFUSED && !logged) {
             print_error("%s, %s: refused without a reason in words\n", row->function, row->what);
             wrong++;
         }

@@ -230,6 +230,16 @@ static void short_atomic(struct uwr *w)
     w->local[0].len = 5;
 }
 
+static void long_atomic(struct uwr *w)
+{
+    w->local[0].len = 16;
+}
+
+static void nothing(struct uwr *w)
+{
+    (void)w; // the opcode is enough
+}
+
 static void no_segment_to_drop(struct uwr *w)
 {
     w->wr.send.tseg = NULL;
@@ -246,6 +256,9 @@ static const struct refusal refusals[] = {
     {"no remote segment", URMA_OPC_WRITE, no_remote_segment, URMA_TM_RM},
     {"CAS of nothing", URMA_OPC_CAS, no_operand, URMA_TM_RM},
     {"FADD of five bytes", URMA_OPC_FADD, short_atomic, URMA_TM_RM},
+    {"CAS of sixteen bytes", URMA_OPC_CAS, long_atomic, URMA_TM_RM},
+    {"WRITE with atomic", URMA_OPC_WRITE_ATOMIC, nothing, URMA_TM_RM},
+    {"flush of DMA", URMA_OPC_FLUSH_DMA, nothing, URMA_TM_RM},
     {"SEND that drops nothing", URMA_OPC_SEND_INVALIDATE, no_segment_to_drop, URMA_TM_RM},
     {"fence in UM", URMA_OPC_SEND, fence, URMA_TM_UM},
     {"place_order in UM", URMA_OPC_SEND, strong, URMA_TM_UM},
@@ -472,9 +485,45 @@ static void without_a_receive_the_sender_waits_for_one(void **state)
     upair_close(&l, &r);
 }
 
+static void an_atomic_of_four_bytes_leaves_the_other_half_alone(void **state)
+{
+    static const struct {
+        urma_opcode_t op;
+        uint32_t after;
+    } rows[] = {{URMA_OPC_CAS, 9},  {URMA_OPC_SWAP, 9}, {URMA_OPC_FADD, 12}, {URMA_OPC_FSUB, 0xfffffffe},
+                {URMA_OPC_FAND, 5}, {URMA_OPC_FOR, 7},  {URMA_OPC_FXOR, 2}};
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &rm);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t far[2] = {5, 0x77777777}, near[2] = {0, 0x33333333};
+        memcpy(r.buf, far, sizeof far);
+        memcpy(l.buf, near, sizeof near);
+        uend_wr(&l, &w, rows[i].op, i, 0, 4);
+        if (rows[i].op == URMA_OPC_CAS || rows[i].op == URMA_OPC_SWAP) {
+            w.wr.cas.cmp_data = 5;
+            w.wr.cas.swap_data = 9;
+        } else {
+            w.wr.faa.operand = 7;
+        }
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+        ucr_expect(l.jfc, i, URMA_CR_SUCCESS, NULL);
+        memcpy(far, r.buf, sizeof far);
+        memcpy(near, l.buf, sizeof near);
+        CHECK_INT(far[0], rows[i].after);
+        CHECK_INT(far[1], 0x77777777);
+        CHECK_INT(near[0], 5);
+        CHECK_INT(near[1], 0x33333333);
+    }
+    upair_close(&l, &r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_atomic_of_four_bytes_leaves_the_other_half_alone),
         cmocka_unit_test(a_list_stops_exactly_at_the_bad_wr),
         cmocka_unit_test(exactly_depth_wrs_fit_that_no_polled_cr_covers),
         cmocka_unit_test(only_wrs_with_complete_enable_make_a_cr),

@@ -396,6 +396,60 @@ static void handles_are_given_back_while_their_import_is_under_way(void **state)
     uend_close(&a.to);
 }
 
+// ---- deletion. The guide leaves the use of an object beside its own deletion undefined; what is promised is
+// that nothing else is touched by it.
+
+static void *makes_and_deletes_beside(void *arg)
+{
+    struct uend *e = arg;
+
+    while (!atomic_load(&over)) {
+        urma_jetty_t *j =
+            urma_create_jetty(e->ctx, &(urma_jetty_cfg_t){.flag = e->jetty->jetty_cfg.flag,
+                                                          .jfs_cfg = e->jetty->jetty_cfg.jfs_cfg,
+                                                          .shared = e->jetty->jetty_cfg.shared});
+        struct uwr w;
+        urma_jfs_wr_t *bad;
+        see(j != NULL, "a jetty", errno);
+        if (!j)
+            continue;
+        uend_wr(e, &w, URMA_OPC_WRITE, UINT64_MAX, 4096, 8);
+        see(urma_post_jetty_send_wr(j, &w.wr, &bad) == 0, "a post on it", 0);
+        see(urma_delete_jetty(j) == 0, "its deletion, with a CR that nobody polled", 0);
+    }
+    return NULL;
+}
+
+static void uses_its_own(void *arg)
+{
+    struct uend *e = arg;
+    struct uwr w;
+    urma_cr_t cr;
+
+    for (uint64_t i = 0; i < ROUNDS * 4; i++) {
+        uend_wr(e, &w, URMA_OPC_WRITE, i, 0, 8);
+        CHECK_INT(uend_post(e, &w.wr, NULL), 0);
+        do
+            CHECK(ucr_poll(e->jfc, &cr, 20000));
+        while (cr.user_ctx == UINT64_MAX); // of the other, before it went
+        CHECK_INT(cr.user_ctx, i);
+        CHECK_INT(cr.status, URMA_CR_SUCCESS);
+        CHECK_INT(urma_delete_jfc(e->jfc), URMA_FAIL); // in use: not deleted under anybody
+    }
+}
+
+static void p14_what_lies_beside_a_deleted_object_goes_on(void **state)
+{
+    struct uend l, r;
+    urma_cr_t cr;
+
+    (void)state;
+    upair_open(&l, &r, &rm);
+    in_threads(2, makes_and_deletes_beside, &l, uses_its_own);
+    CHECK(!ucr_poll(l.jfc, &cr, 0)); // nothing is left of what was deleted
+    upair_close(&l, &r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +458,7 @@ int main(void)
         cmocka_unit_test(what_is_posted_while_a_jetty_is_bound_anew_is_done_or_flushed_once),
         cmocka_unit_test(one_of_several_jettys_gets_a_target),
         cmocka_unit_test(what_two_threads_acknowledge_is_counted_once_each),
+        cmocka_unit_test(p14_what_lies_beside_a_deleted_object_goes_on),
         cmocka_unit_test(handles_are_given_back_while_their_import_is_under_way),
     };
 
