@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 600
+# alone: its programs spin on both processors
 # UCX on our device: its tools over rc_verbs and ud_verbs, its io_demo, which connects by rdma_cm and checks every byte,
 # and OpenMPI over it, with values that are known beforehand. RDMACM_ONLY=REGEX runs the lines that match.
 set -u
@@ -9,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/conform/rdmacm_lib.sh
 . tests/conform/programs_lib.sh
 
-command -v ucx_perftest >/dev/null || skip "ucx-utils is not installed"
+command -v ucx_perftest >/dev/null || skip "not installed: ucx-utils"
 export UCX_NET_DEVICES=drydock0:1 UCX_WARN_UNUSED_ENV_VARS=n
 
 devices() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 600 long-timeout: 1800
-# alone: its programs spin on both processors, and three that spin take a hundred times as long
+# alone: its programs spin on both processors
 # Debian's unmodified verbs programs on our library, two processes each: ibv_devices, ibv_devinfo, ibv_rc_pingpong,
 # and perftest's write, read, send and atomic tools, each with every option that the tool's own --help offers among
 # all sizes, 16 queues, post lists, inline, events, selective signaling and both directions, one by one and together.
