@@ -63,10 +63,13 @@ static void make_cqs(struct end *e)
         struct ibv_cq_ex *ex = ibv_create_cq_ex(e->ctx, &attr);
         CHECK(ex != NULL);
         e->cq = ibv_cq_ex_to_cq(ex);
+        ex = ibv_create_cq_ex(e->ctx, &attr);
+        CHECK(ex != NULL);
+        e->rcq = ibv_cq_ex_to_cq(ex);
     } else {
         e->cq = ibv_create_cq(e->ctx, e->opt.cqe, e, e->channel, 0);
+        e->rcq = ibv_create_cq(e->ctx, e->opt.cqe, e, e->channel, 0);
     }
-    e->rcq = ibv_create_cq(e->ctx, e->opt.cqe, e, e->channel, 0);
     CHECK(e->cq && e->rcq);
 }
 
