@@ -125,6 +125,25 @@ static struct dock_conn *way(struct dock_sq *sq)
 
 // A queue without a connection meets a device at its first request to it: the way there is given a moment
 // before it counts as silence. A program sends its first datagram once.
+// An unreliable message to nobody is sent all the same: its memory is looked at, and what is wrong there
+// fails it.
+static enum dock_step sent_to_nobody(struct dock_sq *sq)
+{
+    struct dock_xfer *x = &sq->x;
+    struct dock_span span;
+    uint32_t status = DOCK_OK;
+
+    dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
+    dock_fence_light(); // as in perform()
+    for (unsigned i = 0; !x->inline_data && i < x->nsge && !status; i++)
+        status = dock_up_local(sq->qp->dev, x, &x->sge[i], 0, 0, &span);
+    dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
+    if (status)
+        return fail(sq, status);
+    x->bytes = x->len;
+    return conclude(sq, true);
+}
+
 static enum dock_step unreached(struct dock_sq *sq, bool coming)
 {
     uint64_t now = dock_now_ns();
@@ -136,8 +155,7 @@ static enum dock_step unreached(struct dock_sq *sq, bool coming)
         return wait(sq, DOCK_STALL_NOBODY);
     if (!dock_service_lossy(sq->x.service))
         return nobody_there(sq, false);
-    sq->x.bytes = sq->x.len; // an unreliable message to nobody is sent all the same
-    return conclude(sq, true);
+    return sent_to_nobody(sq);
 }
 
 static enum dock_step to_group(struct dock_sq *sq)
@@ -180,10 +198,7 @@ static struct dock_conn *reach_member(struct dock_sq *sq, struct dock_conn *grou
 static enum dock_step unplugged(struct dock_sq *sq)
 {
     sq->mid = true;
-    if (!dock_service_lossy(sq->x.service))
-        return nobody_there(sq, false);
-    sq->x.bytes = sq->x.len;
-    return conclude(sq, true);
+    return dock_service_lossy(sq->x.service) ? sent_to_nobody(sq) : nobody_there(sq, false);
 }
 
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C25, the golden table: cause -> status at the requester, status of a receive at the responder, the states of
-// both queues; for every service, through both ways of polling.
+// C25, the golden table: cause -> status at the requester, status of a receive at the responder, the states
+// of both queues; for every service, through both ways of polling.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,6 +113,12 @@ static void peer_in_reset(struct scene *s)
     end_to(&s->r, IBV_QPS_RESET);
 }
 
+static void bad_lkey_to_nobody(struct scene *s)
+{
+    peer_in_reset(s);
+    bad_lkey(s);
+}
+
 static void invalidate_of_no_window(struct scene *s)
 {
     receive(s);
@@ -184,6 +190,10 @@ static const struct row {
     {"an opcode UC has not", UC, WR(RDMA_READ), nothing, WC(LOC_QP_OP_ERR), NONE, S(SQE), S(RTS)},
     {"a datagram", UD, WR(SEND), receive, WC(SUCCESS), WC(SUCCESS), S(RTS), S(RTS)},
     {"unknown local key", UD, WR(SEND), bad_lkey_of_a_message, WC(LOC_PROT_ERR), NONE, S(SQE), S(RTS)},
+    {"unknown local key to nobody", UD, WR(SEND), bad_lkey_to_nobody, WC(LOC_PROT_ERR), NONE, S(SQE),
+     S(RESET)},
+    {"unknown local key to nobody", UC, WR(SEND), bad_lkey_to_nobody, WC(LOC_PROT_ERR), NONE, S(SQE),
+     S(RESET)},
     {"wrong queue key", UD, WR(SEND), wrong_qkey, WC(SUCCESS), NONE, S(RTS), S(RTS)},
     {"no receive", UD, WR(SEND), nothing, WC(SUCCESS), NONE, S(RTS), S(RTS)},
     {"receive too short", UD, WR(SEND), receive_too_short, WC(SUCCESS), NONE, S(RTS), S(RTS)},

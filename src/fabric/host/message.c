@@ -359,8 +359,12 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
 {
     if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !named(c, x))
         return x->tokens ? done(x, DOCK_ST_REM_ACCESS) : cannot_invalidate(c, x);
-    if (dock_service_names(c->service) && !may_send(c, x))
-        return dock_service_lossy(c->service) ? drop(c, x) : done(x, DOCK_ST_REM_ACCESS);
+    if (dock_service_names(c->service) && !may_send(c, x)) {
+        if (!dock_service_lossy(c->service))
+            return done(x, DOCK_ST_REM_ACCESS);
+        uint32_t status = dock_host_local(c, x); // its own keys come before what the target thinks of it
+        return status ? done(x, status) : drop(c, x);
+    }
     if (!x->claimed) {
         // The sender's keys come before a receive is taken for a message that will not come.
         uint32_t status = x->op == DOCK_OP_WRITE_IMM ? DOCK_OK : dock_host_local(c, x);

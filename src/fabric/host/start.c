@@ -47,7 +47,7 @@ static enum dock_go lost(struct dock_conn *c, struct dock_xfer *x)
 {
     if (!dock_service_lossy(c->service))
         return DOCK_GO_NOBODY;
-    x->status = DOCK_OK;
+    x->status = dock_host_local(c, x); // it was read, then lost
     x->bytes = x->len;
     return DOCK_GO_DONE;
 }
