@@ -45,7 +45,10 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
     memcpy(test_eid, dock_identity()->gid[0].raw, 16);
     memset(e, 0, sizeof *e);
     e->dev = dev;
-    must(dock_pd_create(dev, &e->pd), "dock_pd_create");
+    e->shares_pd = o->pd;
+    e->pd = o->pd;
+    if (!e->shares_pd)
+        must(dock_pd_create(dev, &e->pd), "dock_pd_create");
     must(dock_cq_create(dev, &ca, &e->scq), "dock_cq_create");
     must(dock_cq_create(dev, &ca, &e->rcq), "dock_cq_create");
     struct dock_qp_attr qa = {.service = o->service,
@@ -85,7 +88,8 @@ void end_close(struct end *e)
         dock_mem_free(e->dev, e->mem, e->mem_size);
     must(dock_cq_destroy(e->scq), "dock_cq_destroy");
     must(dock_cq_destroy(e->rcq), "dock_cq_destroy");
-    must(dock_pd_destroy(e->dev, e->pd), "dock_pd_destroy");
+    if (!e->shares_pd)
+        must(dock_pd_destroy(e->dev, e->pd), "dock_pd_destroy");
 }
 
 void end_connect(struct end *e, uint32_t dest_qp, const struct dock_qp_mod *knobs)

@@ -18,10 +18,11 @@ struct end {
     struct dock_mr *mr;
     char *mem; // mem_size bytes, registered with all rights
     size_t mem_size;
-    bool plain;
+    bool plain, shares_pd;
 };
 
 struct end_opts {
+    uint32_t pd; // of another end, which is closed later; 0: its own
     enum dock_service service;
     uint32_t wr, sge, inline_max, cqe; // 0: 64, 4, 64, 256
     size_t mem;                        // 0: 1 MiB

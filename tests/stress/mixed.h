@@ -22,7 +22,9 @@
 #define LOCAL AREA        // offsets in an end's memory
 #define RECV (LOCAL + DEPTH * SLOT)
 #define POINT_BYTES (RECV + RECVS * MESSAGE)
+#define POOL (PROCESSES * RECVS) // receives of a shared queue
 #define BYE 0xffffffffu
+#define RIGHTS (DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE | DOCK_ACCESS_REMOTE_ATOMIC)
 
 // How the two ends of a connection know each other; `sum` is what its owner says must stand in the peer's
 // area.
@@ -31,6 +33,7 @@ struct card {
     struct dock_mr mr;
     uintptr_t mem;
     uint64_t seed, sum;
+    uint32_t window; // key of a window over the area, 0: none
 };
 
 struct board {
@@ -38,6 +41,15 @@ struct board {
     dock_a32 arrived[4];
     dock_a64 wrs;
     struct card card[PROCESSES * PROCESSES * THREADS];
+    dock_a32 datagram_qpn[PROCESSES];
+    dock_a64 datagrams;
+};
+
+// A receive queue that the connected queue pairs of a thread share.
+struct pool {
+    struct dock_rq *srq;
+    char *mem;
+    struct dock_mr *mr;
 };
 
 // What was posted and is not covered yet.
@@ -50,6 +62,10 @@ struct sent {
 
 struct point {
     struct end e;
+    struct pool *pool;      // NULL: receives of its own
+    struct dock_mr *window; // over the area, for the peer
+    struct dock_mr *spare;  // bound and taken back in the midst of the traffic
+    uint32_t spare_key;     // 0: not bound, when all that was posted is executed
     unsigned number;
     uint64_t seed;
     char *shadow; // of the peer's area, as it is when all that was posted is executed
@@ -89,10 +105,50 @@ static inline void receive_one(struct point *p)
     p->reposted++;
 }
 
+static inline int pool_receive(struct pool *s, uint64_t n)
+{
+    struct dock_sge sge = {.addr = (uintptr_t)s->mem + n * MESSAGE, .len = MESSAGE, .key = s->mr->lkey};
+    int err;
+
+    dock_recv_begin(s->srq);
+    err = dock_recv_put(s->srq, n, &sge, 1);
+    dock_recv_end(s->srq);
+    return err;
+}
+
+static inline struct dock_wr bind_wr(const struct point *p, const struct dock_mr *window, uint8_t variant,
+                                     size_t off, uint64_t len)
+{
+    return (struct dock_wr){.op = DOCK_OP_BIND,
+                            .flags = DOCK_F_COMPLETE,
+                            .rkey = window->tid << 8,
+                            .remote = p->e.mr->lkey,
+                            .raddr = (uintptr_t)p->e.mem + off,
+                            .operand = len,
+                            .compare = RIGHTS,
+                            .imm = variant};
+}
+
+static inline void open_windows(struct point *p)
+{
+    struct dock_wc wc = {.status = 0xfff};
+
+    if (dock_mw_create(p->e.dev, p->e.pd, DOCK_SEG_MW2, &p->window) ||
+        dock_mw_create(p->e.dev, p->e.pd, DOCK_SEG_MW2, &p->spare))
+        point_die(p, "no windows");
+    struct dock_wr wr = bind_wr(p, p->window, (uint8_t)p->seed, 0, AREA);
+    if (end_post(&p->e, &wr) || !end_wait(p->e.scq, &wc, 20000 * slow_down()) || wc.status)
+        point_die(p, "the area's window was not bound");
+    p->mine->window = p->window->rkey;
+}
+
 static inline void point_ready(struct point *p)
 {
     for (unsigned i = 0; i < RECVS; i++)
-        receive_one(p);
+        if (!p->pool)
+            receive_one(p);
+    if (p->e.service == DOCK_RC)
+        open_windows(p);
 }
 
 static inline uint32_t choose_len(uint64_t r)
@@ -169,12 +225,29 @@ static inline void build_atomic(struct point *p, struct dock_wr *wr, struct sent
     memcpy(p->shadow + s->off, &word, 8);
 }
 
+// Bound by one request and taken back by the next one of its kind.
+static inline void build_window(struct point *p, struct dock_wr *wr, uint64_t r)
+{
+    uint32_t flags = wr->flags;
+    uint64_t id = wr->id;
+
+    if (p->spare_key) {
+        *wr = (struct dock_wr){.op = DOCK_OP_INV, .rkey = p->spare_key};
+        p->spare_key = 0;
+    } else {
+        *wr = bind_wr(p, p->spare, (uint8_t)(r >> 8), (r >> 16) % AREA, 1 + (r >> 40) % 4096);
+        p->spare_key = p->spare->tid << 8 | (uint8_t)(r >> 8);
+    }
+    wr->flags = flags;
+    wr->id = id;
+}
+
 static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_sge *sge, bool bye)
 {
     static const uint8_t ops[] = {DOCK_OP_WRITE, DOCK_OP_WRITE, DOCK_OP_WRITE_NOTIFY, DOCK_OP_READ,
                                   DOCK_OP_READ,  DOCK_OP_SEND,  DOCK_OP_WRITE_IMM,    DOCK_OP_FADD,
                                   DOCK_OP_CAS,   DOCK_OP_SWAP,  DOCK_OP_FSUB,         DOCK_OP_FAND,
-                                  DOCK_OP_FOR,   DOCK_OP_FXOR,  DOCK_OP_NOP};
+                                  DOCK_OP_FOR,   DOCK_OP_FXOR,  DOCK_OP_NOP,          DOCK_OP_BIND};
     uint64_t r = dock_decide(p->seed, 0, p->posted);
     struct dock_wr wr = {.op = bye ? DOCK_OP_SEND : ops[r % sizeof ops],
                          .id = p->posted,
@@ -187,6 +260,10 @@ static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_
     wr.flags =
         DOCK_F_FENCE | (r >> 32 & 3 && !bye && p->posted - p->covered < DEPTH - 1 ? 0 : DOCK_F_COMPLETE);
     wr_aim(&wr, p->theirs->qpn); // a connected queue does not look
+    if (wr.op == DOCK_OP_BIND && !p->spare)
+        wr.op = DOCK_OP_NOP;
+    if (p->theirs->window && r >> 62 & 1)
+        wr.rkey = p->theirs->window;
     *s = (struct sent){.len = choose_len(r >> 16), .signaled = wr.flags & DOCK_F_COMPLETE};
     s->off = (uint32_t)(r >> 36) % (AREA - 8 - s->len) & ~7u;
     if (wr.op == DOCK_OP_SEND)
@@ -196,11 +273,15 @@ static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_
     else if (wr.op == DOCK_OP_READ) {
         s->expect = bytes_sum(p->shadow + s->off, s->len);
         wr.raddr = p->theirs->mem + s->off;
-    } else if (wr.op != DOCK_OP_NOP)
+    } else if (dock_op_is_atomic(wr.op))
         build_atomic(p, &wr, s, r);
     else
         s->len = 0;
+    if (wr.op == DOCK_OP_BIND)
+        build_window(p, &wr, r);
     s->op = wr.op;
+    if (wr.op == DOCK_OP_BIND || wr.op == DOCK_OP_INV)
+        return wr;
     if (wr.op != DOCK_OP_READ && !dock_op_is_atomic(wr.op) && s->len <= 128 && r >> 63) {
         wr.flags |= DOCK_F_INLINE;
         wr.inline_len = s->len;
@@ -262,11 +343,12 @@ static inline bool point_poll_sends(struct point *p)
 
 static inline void check_message(struct point *p, const struct dock_wc *wc)
 {
-    const char *at = p->e.mem + RECV + p->received % RECVS * MESSAGE;
+    const char *at =
+        p->pool ? p->pool->mem + wc->id % POOL * MESSAGE : p->e.mem + RECV + p->received % RECVS * MESSAGE;
     uint32_t len = message_len(p->theirs->seed, p->received);
     static __thread char expect[MESSAGE];
 
-    if (wc->status || wc->id != p->received || p->bye_got)
+    if (wc->status || (p->pool ? wc->id >= POOL : wc->id != p->received) || p->bye_got)
         point_die(p, "an unexpected receive");
     p->bye_got = wc->op == DOCK_ROP_SEND_IMM && wc->imm == BYE;
     if (p->bye_got)
@@ -288,7 +370,10 @@ static inline bool point_poll_receives(struct point *p)
     while (end_poll(p->e.rcq, &wc)) {
         check_message(p, &wc);
         p->received++;
-        receive_one(p);
+        if (!p->pool)
+            receive_one(p);
+        else if (pool_receive(p->pool, wc.id))
+            point_die(p, "a receive that fits was refused");
         any = true;
     }
     return any;
@@ -311,6 +396,14 @@ static inline bool point_finished(struct point *p)
     p->mine->sum = bytes_sum(p->shadow, AREA);
     p->finished = true;
     return true;
+}
+
+static inline void point_close(struct point *p)
+{
+    if (p->window && (dock_mw_destroy(p->window) || dock_mw_destroy(p->spare)))
+        point_die(p, "a window does not go");
+    end_close(&p->e);
+    free(p->shadow);
 }
 
 // Our own area holds what the peer says that it has written.

@@ -2,7 +2,9 @@
 // timeout: 150
 // long-timeout: 1500
 // Processes x threads x queue pairs, every opcode mixed, every byte verified. Each thread of each process
-// has a queue pair to the same thread of every process, itself included; half of the memory is plain. What
+// has a queue pair to the same thread of every process, itself included; half of the memory is plain. The
+// connected ones share a receive queue, and reach half of what they reach through windows; a third thread
+// sends datagrams. What
 // a queue pair does follows from the seed and its number alone: DRYDOCK_SEED=... repeats it, up to who is
 // faster. One thread of each process has connected queues, the other ones that name their target.
 #include <pthread.h>
@@ -21,6 +23,7 @@
 #include "device/internal.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
+#include "stress/datagram.h"
 #include "stress/mixed.h"
 
 static unsigned seconds(void)
@@ -45,8 +48,29 @@ static unsigned slot_of(unsigned process, unsigned peer, unsigned thread)
     return (process * PROCESSES + peer) * THREADS + thread;
 }
 
+static void open_pool(struct pool *s, struct dock_dev *dev, uint32_t pd)
+{
+    struct dock_srq_attr a = {.pd = pd, .max_wr = POOL, .max_sge = 1};
+
+    if (dock_mem_alloc(dev, POOL * MESSAGE, (void **)&s->mem) ||
+        dock_mr_register(dev, pd, (uintptr_t)s->mem, POOL * MESSAGE, (uintptr_t)s->mem,
+                         DOCK_ACCESS_LOCAL_WRITE, &s->mr) ||
+        dock_srq_create(dev, &a, &s->srq))
+        abort();
+    for (unsigned i = 0; i < POOL; i++)
+        if (pool_receive(s, i))
+            abort();
+}
+
+static void close_pool(struct pool *s, struct dock_dev *dev)
+{
+    if (dock_srq_destroy(s->srq) || dock_mr_deregister(s->mr))
+        abort();
+    dock_mem_free(dev, s->mem, POOL * MESSAGE);
+}
+
 static void open_point(struct point *p, struct dock_dev *dev, unsigned process, unsigned peer,
-                       unsigned thread)
+                       unsigned thread, uint32_t pd, struct pool *pool)
 {
     unsigned mine = slot_of(process, peer, thread);
     // A process is its own peer by one queue pair that is connected to itself.
@@ -56,9 +80,12 @@ static void open_point(struct point *p, struct dock_dev *dev, unsigned process, 
                          .cqe = 4 * DEPTH,
                          .mem = POINT_BYTES,
                          .service = thread % 2 ? DOCK_RM : DOCK_RC,
-                         .plain = (process + peer + thread) % 2};
+                         .plain = (process + peer + thread) % 2,
+                         .pd = pd,
+                         .srq = pool ? pool->srq : NULL};
 
     memset(p, 0, sizeof *p);
+    p->pool = pool;
     end_open(&p->e, dev, &o);
     p->number = mine;
     p->seed = dock_mix(board->seed ^ mine);
@@ -106,44 +133,76 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void process(unsigned me)
-{
-    static struct worker worker[THREADS];
-    struct dock_config cfg = {.start_index = me ? 0xffffff00u : 0};
+// Both halves of a process: threads with queue pairs, and one with datagrams.
+struct half {
     struct dock_dev *dev;
-    uint64_t wrs = 0;
+    uint32_t pd; // of the connected ones
+    struct pool pool;
+    struct worker worker[THREADS];
+    struct datagrams datagrams;
+};
 
-    if (dock_dev_open(&cfg, &dev))
-        abort();
+static void each_point(struct half *h, void (*fn)(struct point *p))
+{
     for (unsigned t = 0; t < THREADS; t++)
         for (unsigned i = 0; i < PROCESSES; i++)
-            open_point(&worker[t].point[i], dev, me, i, t);
-    meet(0);
-    for (unsigned t = 0; t < THREADS; t++)
-        for (unsigned i = 0; i < PROCESSES; i++) {
-            end_connect(&worker[t].point[i].e, worker[t].point[i].theirs->qpn, NULL);
-            point_ready(&worker[t].point[i]);
-        }
-    meet(1);
-    for (unsigned t = 0; t < THREADS; t++)
-        pthread_create(&worker[t].thread, NULL, work, &worker[t]);
-    for (unsigned t = 0; t < THREADS; t++)
-        pthread_join(worker[t].thread, NULL);
-    meet(2); // all cards tell what must stand in whose memory
-    for (unsigned t = 0; t < THREADS; t++)
-        for (unsigned i = 0; i < PROCESSES; i++) {
-            wrs += worker[t].point[i].posted;
-            point_check(&worker[t].point[i]);
-        }
-    meet(3);
-    for (unsigned t = 0; t < THREADS; t++)
-        for (unsigned i = 0; i < PROCESSES; i++) {
-            end_close(&worker[t].point[i].e);
-            free(worker[t].point[i].shadow);
-        }
-    atomic_fetch_add(&board->wrs, wrs);
-    if (dock_dev_close(dev))
+            fn(&h->worker[t].point[i]);
+}
+
+static void connect_point(struct point *p)
+{
+    end_connect(&p->e, p->theirs->qpn, NULL);
+    point_ready(p);
+}
+
+static void count_point(struct point *p)
+{
+    atomic_fetch_add(&board->wrs, p->posted);
+    point_check(p);
+}
+
+static void open_half(struct half *h, unsigned me)
+{
+    struct dock_config cfg = {.start_index = me ? 0xffffff00u : 0};
+
+    if (dock_dev_open(&cfg, &h->dev) || dock_pd_create(h->dev, &h->pd))
         abort();
+    open_pool(&h->pool, h->dev, h->pd);
+    for (unsigned t = 0; t < THREADS; t++)
+        for (unsigned i = 0; i < PROCESSES; i++)
+            open_point(&h->worker[t].point[i], h->dev, me, i, t, t % 2 ? 0 : h->pd, t % 2 ? NULL : &h->pool);
+    datagrams_open(&h->datagrams, h->dev, board, me);
+}
+
+static void close_half(struct half *h)
+{
+    each_point(h, point_close);
+    end_close(&h->datagrams.e);
+    close_pool(&h->pool, h->dev);
+    if (dock_pd_destroy(h->dev, h->pd) || dock_dev_close(h->dev))
+        abort();
+}
+
+static void process(unsigned me)
+{
+    static struct half h;
+
+    open_half(&h, me);
+    meet(0);
+    each_point(&h, connect_point);
+    meet(1);
+    h.datagrams.until_ns = dock_now_ns() + seconds() * 1000000000ull;
+    pthread_create(&h.datagrams.thread, NULL, datagrams_run, &h.datagrams);
+    for (unsigned t = 0; t < THREADS; t++)
+        pthread_create(&h.worker[t].thread, NULL, work, &h.worker[t]);
+    for (unsigned t = 0; t < THREADS; t++)
+        pthread_join(h.worker[t].thread, NULL);
+    pthread_join(h.datagrams.thread, NULL);
+    meet(2); // all cards tell what must stand in whose memory
+    each_point(&h, count_point);
+    atomic_fetch_add(&board->datagrams, h.datagrams.got);
+    meet(3);
+    close_half(&h);
 }
 
 int main(void)
@@ -176,6 +235,7 @@ int main(void)
             if (pid[k] != done)
                 kill(pid[k], SIGKILL);
     }
-    printf("%llu WRs\n", (unsigned long long)board->wrs);
+    printf("%llu WRs, %llu datagrams received\n", (unsigned long long)board->wrs,
+           (unsigned long long)board->datagrams);
     return failed;
 }
