@@ -17,114 +17,9 @@
 #include "base/probe.h"
 #include "base/seed.h"
 #include "device/internal.h"
-#include "lib/late.h"
-#include "lib/pair.h"
+#include "lib/late_world.h"
 #include "lib/raw_producer.h"
-
-struct world {
-    struct dock_dev *dev;
-    struct end a, b;
-    uint64_t seed;
-};
-
-static uint64_t *near_word(struct world *w, unsigned i)
-{
-    return (uint64_t *)(void *)(w->a.mem + 64 * (size_t)i);
-}
-
-static uint64_t *far_word(struct world *w, unsigned i)
-{
-    return (uint64_t *)(void *)(w->b.mem + 64 * (size_t)i);
-}
-
-static void open_with(struct world *w, uint8_t rd_atomic, uint32_t wr, bool raw)
-{
-    struct dock_config cfg = {.fabric = &late_fabric, .no_engine_thread = true};
-    struct end_opts o = {.wr = wr, .raw = raw};
-    struct dock_qp_mod knobs = {.timeout = 14,
-                                .retry = 7,
-                                .rnr_retry = 7,
-                                .rnr_timer = 1,
-                                .rd_atomic = rd_atomic,
-                                .dest_rd_atomic = 16,
-                                .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |
-                                          DOCK_ACCESS_REMOTE_ATOMIC};
-
-    w->seed = dock_seed();
-    late_open(w->seed, 0);
-    assert_int_equal(dock_dev_open(&cfg, &w->dev), 0);
-    end_open(&w->a, w->dev, &o);
-    end_open(&w->b, w->dev, &o);
-    end_connect(&w->b, dock_qp_number(w->a.qp), NULL);
-    end_connect(&w->a, dock_qp_number(w->b.qp), &knobs);
-}
-
-static void open_world(struct world *w)
-{
-    open_with(w, 16, 64, false);
-}
-
-// Ring, doorbell and CQ of a raw queue, as its producer is told them.
-static struct raw_queue raw_view(const struct end *e)
-{
-    struct dock_qrec *rec = dock_id_record(e->dev, dock_qp_number(e->qp));
-
-    return (struct raw_queue){.ring = dock_arena_at(&e->dev->arena, rec->sq),
-                              .blocks = rec->sq_blocks,
-                              .doorbell = &e->qp->page->doorbell,
-                              .cq = dock_arena_at(&e->dev->arena, e->scq->rec->ring),
-                              .cqes = e->scq->rec->size,
-                              .cq_ci = &e->scq->rec->ci};
-}
-
-static void close_world(struct world *w)
-{
-    if (w->a.qp)
-        late_drain();
-    end_close(&w->a);
-    end_close(&w->b);
-    assert_int_equal(dock_dev_close(w->dev), 0);
-    late_close();
-}
-
-// Words are numbered on both sides; the id of a WR is its place in the queue.
-static int post(struct world *w, uint8_t op, unsigned id, uint32_t flags)
-{
-    struct dock_sge sge;
-    struct dock_wr wr = wr_onesided(op, &w->a, &sge, 64 * (size_t)id, 8, w->b.mr, (uintptr_t)far_word(w, id));
-
-    wr.id = id;
-    wr.flags = flags;
-    wr.operand = 1;
-    if (op == DOCK_OP_NOP)
-        wr.nsge = 0;
-    return end_post(&w->a, &wr);
-}
-
-static void posted(struct world *w, uint8_t op, unsigned id, uint32_t flags)
-{
-    assert_int_equal(post(w, op, id, flags), 0);
-}
-
-static void expect(struct world *w, unsigned id, uint32_t status)
-{
-    struct dock_wc wc;
-
-    if (!end_poll(w->a.scq, &wc)) {
-        print_error("no completion of WR %u; seed %#llx: DRYDOCK_SEED repeats it\n", id,
-                    (unsigned long long)w->seed);
-        fail();
-    }
-    assert_int_equal(wc.id, id);
-    assert_int_equal(wc.status, status);
-}
-
-static void expect_none(struct world *w)
-{
-    struct dock_wc wc;
-
-    assert_false(end_poll(w->a.scq, &wc));
-}
+#include "lib/raw_view.h"
 
 static void finished_backwards_they_complete_in_order(void **state)
 {
@@ -452,94 +347,6 @@ static void long_transfers_are_whole_when_they_complete(void **state)
     close_world(&w);
 }
 
-static void change(struct world *w, enum dock_state to)
-{
-    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = to};
-
-    assert_int_equal(dock_qp_modify(w->a.qp, &m), 0);
-}
-
-static void sqd_waits_for_what_was_started_and_starts_nothing(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(&w);
-    for (unsigned i = 0; i < 16; i++)
-        posted(&w, i % 2 ? DOCK_OP_READ : DOCK_OP_WRITE, i, DOCK_F_COMPLETE);
-    late_threads_start(1);
-    change(&w, DOCK_SQD);
-    assert_int_equal(late_count().finished, 16);
-    for (unsigned i = 0; i < 16; i++)
-        expect(&w, i, DOCK_OK);
-    posted(&w, DOCK_OP_WRITE, 16, DOCK_F_COMPLETE);
-    assert_int_equal(late_count().started, 16);
-    late_threads_stop();
-    change(&w, DOCK_RTS);
-    assert_int_equal(late_count().started, 17);
-    late_drain();
-    expect(&w, 16, DOCK_OK);
-    close_world(&w);
-}
-
-static void error_flushes_behind_what_is_in_flight(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_with(&w, 1, 64, false);
-    for (unsigned i = 0; i < 6; i++)
-        posted(&w, DOCK_OP_READ, i, i % 2 ? DOCK_F_COMPLETE : 0);
-    change(&w, DOCK_ERR);
-    expect_none(&w); // the first is in flight still
-    late_drain();
-    for (unsigned i = 0; i < 6; i++)
-        expect(&w, i, DOCK_ST_FLUSH);
-    expect_none(&w);
-    close_world(&w);
-}
-
-static void reset_takes_back_what_is_in_flight(void **state)
-{
-    struct world w;
-
-    (void)state;
-    open_world(&w);
-    for (unsigned round = 0; round < 10; round++) {
-        for (unsigned i = 0; i < 20; i++)
-            posted(&w, i % 3 ? DOCK_OP_WRITE : DOCK_OP_READ, i, DOCK_F_COMPLETE);
-        late_threads_start(2);
-        change(&w, DOCK_RESET);
-        late_threads_stop();
-        assert_int_equal(late_count().started, late_count().finished);
-        expect_none(&w);
-        end_connect(&w.a, dock_qp_number(w.b.qp), NULL);
-    }
-    posted(&w, DOCK_OP_WRITE, 0, DOCK_F_COMPLETE);
-    late_drain();
-    expect(&w, 0, DOCK_OK);
-    close_world(&w);
-}
-
-static void destroy_waits_for_what_is_in_flight(void **state)
-{
-    (void)state;
-    for (unsigned round = 0; round < 30; round++) {
-        struct world w;
-        open_world(&w);
-        for (unsigned i = 0; i < 20; i++)
-            posted(&w, i % 3 ? DOCK_OP_WRITE : DOCK_OP_READ, i, round % 2 ? DOCK_F_COMPLETE : 0);
-        if (round % 3 == 0)
-            late_fail(round % 20, DOCK_ST_REM_OP);
-        late_threads_start(2);
-        assert_int_equal(dock_qp_destroy(w.a.qp), 0);
-        w.a.qp = NULL;
-        assert_int_equal(late_count().started, late_count().finished);
-        late_threads_stop();
-        close_world(&w);
-    }
-}
-
 static void put_raw(struct world *w, struct raw_queue *q, unsigned n)
 {
     struct raw_sge sge = {8, (uintptr_t)near_word(w, 0)};
@@ -566,7 +373,7 @@ static void a_raw_producer_cannot_overrun_what_is_in_flight(void **state)
     for (unsigned error = 0; error < 2; error++) {
         unsigned told = 0, rounds = 2, each = 8; // the ring twice
         open_with(&w, 16, each, true);
-        struct raw_queue q = raw_view(&w.a);
+        struct raw_queue q = raw_view_of(&w.a);
         for (unsigned i = 0; i < rounds; i++) {
             put_raw(&w, &q, each);
             dock_engine_step(w.dev);
@@ -583,40 +390,6 @@ static void a_raw_producer_cannot_overrun_what_is_in_flight(void **state)
         assert_int_equal(told, rounds * each);
         close_world(&w);
     }
-}
-
-static pthread_t program;
-static dock_a32 ringing; // a finisher is in the queue
-
-static void dawdle(enum dock_moment at, uint32_t object, uint64_t sequence)
-{
-    struct timespec t = {.tv_nsec = 5000000};
-
-    (void)object;
-    (void)sequence;
-    if (at != DOCK_AT_RING || pthread_equal(pthread_self(), program))
-        return;
-    dock_publish32(&ringing, 1); // pairs with the test's acquire
-    nanosleep(&t, NULL);
-    dock_publish32(&ringing, 0);
-}
-
-static void destroy_waits_until_the_finisher_has_left(void **state)
-{
-    struct world w;
-
-    (void)state;
-    program = pthread_self();
-    dock_probe_hook = dawdle;
-    open_world(&w);
-    posted(&w, DOCK_OP_WRITE, 0, 0);
-    late_threads_start(1);
-    assert_int_equal(dock_qp_destroy(w.a.qp), 0);
-    assert_int_equal(dock_acquire32(&ringing), 0);
-    w.a.qp = NULL;
-    late_threads_stop();
-    close_world(&w);
-    dock_probe_hook = NULL;
 }
 
 // late_test [NAME]: all tests, or one
@@ -638,12 +411,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(inline_bytes_are_the_devices_from_the_post_on),
         cmocka_unit_test(messages_wait_for_a_receive_and_keep_their_order),
         cmocka_unit_test(long_transfers_are_whole_when_they_complete),
-        cmocka_unit_test(sqd_waits_for_what_was_started_and_starts_nothing),
-        cmocka_unit_test(error_flushes_behind_what_is_in_flight),
-        cmocka_unit_test(reset_takes_back_what_is_in_flight),
-        cmocka_unit_test(destroy_waits_for_what_is_in_flight),
         cmocka_unit_test(a_raw_producer_cannot_overrun_what_is_in_flight),
-        cmocka_unit_test(destroy_waits_until_the_finisher_has_left),
     };
 
     if (argc > 1)
