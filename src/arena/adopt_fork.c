@@ -78,41 +78,50 @@ static void tell_of_threads(void)
 static void prepare(void)
 {
     dock_adopt_lock();
-    dock_views_lock();
     at_fork.parent = getpid();
     at_fork.ranges = 0;
-    at_fork.stopping = false;
-    if (dock_adopted_any() && make_room())
+    if (dock_adopted_any() && make_room()) {
+        dock_views_lock();
         list_ranges();
-    if (at_fork.ranges) {
-        at_fork.stopping = true;
-        if (!dock_stop_fork(list_ranges))
-            tell_of_threads();
+        dock_views_unlock();
     }
+    at_fork.stopping = at_fork.ranges;
+    if (!at_fork.stopping)
+        dock_views_lock();
+    else if (!dock_stop_fork(list_ranges))
+        tell_of_threads();
     if (at_fork.ranges && pipe2(at_fork.done, O_CLOEXEC))
         at_fork.done[0] = at_fork.done[1] = -1;
 }
 
+// What prepare has taken of the views and the threads.
+static void leave(bool in_child)
+{
+    if (!at_fork.stopping)
+        dock_views_unlock();
+    else if (!dock_stop_forked(in_child))
+        tell_of_threads();
+}
+
 static void parent(void)
 {
+    bool waits = at_fork.done[0] >= 0, no_pipe = at_fork.ranges && !waits;
     char byte;
 
-    if (at_fork.done[0] >= 0) {
+    if (waits) {
         close(at_fork.done[1]);
         while (read(at_fork.done[0], &byte, 1) < 0 && errno == EINTR) // or the end: the child is gone
             ;
         close(at_fork.done[0]);
         at_fork.done[0] = at_fork.done[1] = -1;
-    } else if (at_fork.ranges) {
-        dock_warn(
-            "no descriptor to wait for a forked child with: it may see later stores to registered memory");
     }
     for (unsigned i = 0; i < at_fork.ranges; i++)
         dock_count64(&at_fork.range[i].a->counts->forked_bytes, at_fork.range[i].hi - at_fork.range[i].lo);
-    if (at_fork.stopping && !dock_stop_forked(false))
-        tell_of_threads();
-    dock_views_unlock();
+    leave(false);
     dock_adopt_unlock();
+    if (no_pipe) // only now: who is stopped may have the log's lock
+        dock_warn(
+            "no descriptor to wait for a forked child with: it may see later stores to registered memory");
 }
 
 // From the arena; if the program has closed it, from the parent, which waits.
@@ -174,15 +183,13 @@ static void child(void)
         close(at_fork.done[1]); // the parent reads the end
         at_fork.done[0] = at_fork.done[1] = -1;
     }
-    if (at_fork.stopping)
-        dock_stop_forked(true);
     dock_views_each(blind);
     for (struct dock_adopt *a = dock_adopters; a; a = a->next) {
         struct dock_port *port = dock_arena_at(a->arena, 0);
         if (port)
             dock_set32(&port->fatal, DOCK_FATAL_FORKED);
     }
-    dock_views_unlock();
+    leave(true);
     dock_adopt_forget();
     dock_adopt_unlock();
 }

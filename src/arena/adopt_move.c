@@ -200,13 +200,11 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
     enum dock_adopt_why why;
 
     a->moved_by_program = false;
-    dock_views_lock(); // before the stop: its holder may be among those who are stopped
     why = dock_stop_begin(a);
     if (!why) {
         why = undo(&u, m->va + (off - m->off), anywhere);
         dock_stop_end(a);
     }
-    dock_views_unlock();
     if (why) {
         if (!a->moved_by_program || anywhere)
             dock_count64(&a->counts->refused[why], 1);

@@ -29,6 +29,8 @@
 
 #define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
 
+#define GATE_PATIENCE_NS 100000000ull
+
 enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
 
 struct thread {
@@ -387,11 +389,25 @@ static uint32_t start_helper(int (*body)(void *))
     return state;
 }
 
-static void gates(bool shut)
+static void open_gates(const struct dock_adopt *end)
 {
-    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+    for (struct dock_adopt *a = dock_adopters; a != end; a = a->next)
         if (a->engine)
-            shut ? pthread_mutex_lock(&a->gate) : pthread_mutex_unlock(&a->gate);
+            pthread_mutex_unlock(&a->gate);
+}
+
+// An engine may wait behind its gate for a lock that our caller has, an allocator's over a fork for instance.
+static bool shut_gates(void)
+{
+    uint64_t by = dock_now_ns() + GATE_PATIENCE_NS;
+    struct timespec t = {.tv_sec = (time_t)(by / 1000000000u), .tv_nsec = (long)(by % 1000000000u)};
+
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+        if (a->engine && pthread_mutex_clocklock(&a->gate, CLOCK_MONOTONIC, &t)) {
+            open_gates(a);
+            return false;
+        }
+    return true;
 }
 
 // Alone but for our own engines, which stand still behind their gates?
@@ -401,12 +417,11 @@ static bool alone(void)
 
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next)
         engines += a->engine;
-    if (count_threads() != 1 + engines)
-        return false;
-    gates(true);
-    return true;
+    return count_threads() == 1 + engines && shut_gates();
 }
 
+// An engine takes the views' lock behind its gate; other threads may be stopped while they have it. So it comes
+// after the gates, and before the helper.
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
 {
     sigset_t all;
@@ -417,11 +432,14 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
     stop.began_ns = dock_now_ns();
     stop.threads = 0;
     stop.others = !alone();
+    dock_views_lock();
     if (stop.others)
         why = start_helper(helper) == STOPPED ? DOCK_WHY_NONE : DOCK_WHY_THREADS;
     (void)a;
-    if (why)
+    if (why) {
+        dock_views_unlock();
         pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
+    }
     return why;
 }
 
@@ -433,8 +451,9 @@ void dock_stop_end(struct dock_adopt *a)
         dock_count64(&a->counts->stops, 1);
         dock_count64(&a->counts->stopped_ns, dock_now_ns() - stop.began_ns);
     } else {
-        gates(false);
+        open_gates(NULL);
     }
+    dock_views_unlock();
     pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
 }
 
@@ -450,6 +469,7 @@ bool dock_stop_fork(void (*at_clone)(void))
     stop.at_clone = at_clone;
     stop.helper = 0;
     stop.others = !alone();
+    dock_views_lock();
     return !stop.others || start_helper(fork_helper) != FAILED;
 }
 
@@ -463,7 +483,8 @@ bool dock_stop_forked(bool in_child)
         reap();
     }
     if (!stop.others)
-        gates(false);
+        open_gates(NULL);
+    dock_views_unlock();
     pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
     return stood;
 }

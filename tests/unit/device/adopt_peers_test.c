@@ -112,8 +112,7 @@ static void no_store_of_a_peer_is_lost(void **state)
     struct duo_opts o = {.adopted = true};
     struct io_far io = {0};
     struct duo d;
-    uint64_t shadow[PAGES] = {0}, lost = 0, n = 0,
-             end = dock_now_ns() + (test_long() ? 20000000000ull : 1000000000ull);
+    uint64_t shadow[PAGES] = {0}, lost = 0, n = 0, end;
 
     (void)state;
     if (!place_possible(HOST_PLAIN))
@@ -121,7 +120,8 @@ static void no_store_of_a_peer_is_lost(void **state)
     duo_open(&d, HOST_PLAIN, &o);
     duo_far(&d, begin, &io, sizeof io);
     assert_int_equal(io.err, 0);
-    while (dock_now_ns() < end) {
+    end = dock_now_ns() + (test_long() ? 20000000000ull : 1000000000ull);
+    while (dock_now_ns() < end || n < PAGES) {
         uint32_t page = (uint32_t)(++n % PAGES);
         transfer(&d, DOCK_OP_READ, &io, page);
         lost += *(uint64_t *)(void *)(d.near.e.mem + 64) != shadow[page];

@@ -370,7 +370,7 @@ static void neighbours_become_one_mapping(void **state)
 static void nothing_grows(void **state)
 {
     struct fix *f = *state;
-    unsigned cycles = test_long() ? 1000000 : 10000 / slow_down();
+    unsigned cycles = test_long() ? 1000000 : 2000 / slow_down();
     char *p = map_pages(16);
     struct stat before, after;
     unsigned maps = 0;
