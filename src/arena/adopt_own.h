@@ -80,12 +80,13 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
 
 // ---- adopt_stop.c
 struct dock_stop;
-// Stop every other thread of the process, take the views' lock and block the caller's signals. DOCK_WHY_NONE, or why not.
+// Stop every other thread of the process, take the views' lock and block the caller's signals. DOCK_WHY_NONE,
+// or why not.
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a);
 void dock_stop_end(struct dock_adopt *a);
 // For fork's handlers: the others stand still from the moment the child is made, `at_clone` is called then,
-// until dock_stop_forked in the parent; the views' lock is held as long. false: they cannot be stopped, and run on (that is called all the
-// same).
+// until dock_stop_forked in the parent; the views' lock is held as long. false: they cannot be stopped, and
+// run on (that is called all the same).
 bool dock_stop_fork(void (*at_clone)(void));
 bool dock_stop_forked(bool in_child); // false: they did run
 // Is [lo, hi), part of the mapping [vlo, vhi), free of all threads' stacks and control blocks? In a stop.

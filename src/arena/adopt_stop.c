@@ -420,8 +420,8 @@ static bool alone(void)
     return count_threads() == 1 + engines && shut_gates();
 }
 
-// An engine takes the views' lock behind its gate; other threads may be stopped while they have it. So it comes
-// after the gates, and before the helper.
+// An engine takes the views' lock behind its gate; other threads may be stopped while they have it. So it
+// comes after the gates, and before the helper.
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
 {
     sigset_t all;
