@@ -5,6 +5,8 @@
 
 #include "face/rdmacm/rdmacm_face.h"
 
+enum { PAUSE_MS = 100 }; // of a listener that can let nobody in
+
 // ---- listening
 
 static int open_listener(struct cm_id *id, int slot, const struct cm_port *port)
@@ -57,6 +59,13 @@ void cm_stop_listening(struct cm_id *id)
     }
 }
 
+void cm_listen_again(struct cm_id *id)
+{
+    for (int i = 0; i < 2; i++)
+        if (id->listener[i] >= 0)
+            cm_listen_to(id->listener[i], true);
+}
+
 int rdma_listen(struct rdma_cm_id *rid, int backlog)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
@@ -90,8 +99,10 @@ void cm_newcomer(struct cm_id *listener, int fd)
 
     if (ret == -EAGAIN || ret == -ECONNABORTED || ret == -EINTR || ret == -EPERM)
         return;
-    if (ret) {
-        dock_warn("rdma_listen: a caller cannot be let in: %s", strerror(-ret));
+    if (ret) { // no descriptor, no memory: the caller waits in the queue, and asking at once is no use
+        dock_warn("rdma_listen: a caller cannot be let in for now: %s", strerror(-ret));
+        cm_listen_to(fd, false);
+        cm_set_deadline(listener, cm_now_ms() + PAUSE_MS);
         return;
     }
     if (cm_watch(sock, CM_SRC_NEW, listener))

@@ -11,8 +11,8 @@ struct cm_group {
     void *context;
     union cm_addr addr;
     union ibv_gid gid;
-    bool send_only, attached;
-    uint32_t told, acked; // events
+    bool send_only, attached, leaving; // the last two: lock held
+    uint32_t told, acked;              // events
 };
 
 // IPv4 groups stand in the mapped form, IPv6 groups are GIDs already.
@@ -30,12 +30,18 @@ static void group_gid(const struct sockaddr *addr, union ibv_gid *gid)
 int cm_group_joined(struct cm_event *e)
 {
     struct cm_group *g = e->group;
+    bool gone;
     int err = 0;
 
     if (!g->id->id.qp || g->send_only)
         return 0;
     err = ibv_attach_mcast(g->id->id.qp, &g->gid, 0);
-    g->attached = !err;
+    cm_acquire();
+    gone = g->leaving; // another thread left the group meanwhile and found nothing to detach
+    g->attached = !err && !gone;
+    cm_release();
+    if (!err && gone)
+        ibv_detach_mcast(g->id->id.qp, &g->gid, 0);
     return err;
 }
 
@@ -135,7 +141,13 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 // Nothing of the group is queued, it is in no list: until its events are acknowledged, then it is gone.
 static void leave(struct cm_group *g)
 {
-    if (g->attached && g->id->id.qp && ibv_detach_mcast(g->id->id.qp, &g->gid, 0))
+    bool attached;
+
+    cm_acquire();
+    g->leaving = true;
+    attached = g->attached;
+    cm_release();
+    if (attached && g->id->id.qp && ibv_detach_mcast(g->id->id.qp, &g->gid, 0))
         dock_warn("rdma_leave_multicast: the queue pair could not be detached");
     cm_acquire();
     while (g->acked != g->told)

@@ -79,6 +79,15 @@ int cm_watch(int fd, enum cm_source_kind kind, struct cm_id *id)
     return 0;
 }
 
+void cm_listen_to(int fd, bool on)
+{
+    struct epoll_event e = {.events = on ? EPOLLIN : 0,
+                            .data.u64 = (uint64_t)sources[fd].serial << 32 | (uint32_t)fd};
+
+    if (epoll_ctl(cm.epoll_fd, EPOLL_CTL_MOD, fd, &e))
+        dock_error("a listener cannot be watched: %s", strerror(errno));
+}
+
 void cm_unwatch(int fd)
 {
     if (fd < 0)

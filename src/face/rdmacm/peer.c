@@ -227,6 +227,9 @@ void cm_readable(struct cm_id *id)
 void cm_timer(struct cm_id *id, uint64_t now)
 {
     switch (id->state) {
+    case CM_LISTEN:
+        cm_listen_again(id);
+        return;
     case CM_REQ_SENT:
         if (id->sock < 0 && now < id->give_up_ms) {
             cm_try_request(id, now);

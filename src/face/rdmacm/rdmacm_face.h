@@ -189,6 +189,7 @@ int cm_node_start(void);
 // Lock held. Watch `fd` for `id`; closing goes through cm_unwatch, which also closes.
 int cm_watch(int fd, enum cm_source_kind kind, struct cm_id *id);
 void cm_unwatch(int fd);
+void cm_listen_to(int fd, bool on);                    // pause and resume what is watched
 void cm_unwatch_callers(const struct cm_id *listener); // those that have not said yet what they want
 // Lock held. At `deadline` (ms of CLOCK_MONOTONIC, 0 = never) cm_timer is called for the id.
 void cm_set_deadline(struct cm_id *id, uint64_t deadline_ms);
@@ -279,6 +280,7 @@ int cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, voi
 // ---- listen.c
 
 void cm_stop_listening(struct cm_id *id); // lock held
+void cm_listen_again(struct cm_id *id);   // lock held: after a pause, when nobody could be let in
 // Lock held: an undelivered request of a listener that goes.
 void cm_refuse_child(struct cm_id *child);
 

@@ -66,7 +66,9 @@ struct rs {
     struct rdma_cm_id *id;
     bool nonblock, passive;
     bool read_off, write_off, peer_done; // shut down here, shut down here, shut down there
+    bool closed;                         // who still waits in it is told EBADF
     int error;                           // to be told once
+    unsigned refs;                       // of the table and of each call inside; under the table's lock
     unsigned waiters;
     // options
     uint32_t in_size, out_size;
@@ -89,11 +91,13 @@ struct rs {
 
 // ---- rs_table.c
 
-// The socket behind a number, or NULL and EBADF.
+// The socket behind a number, which lives until rs_drop; or NULL and EBADF.
 struct rs *rs_get(int fd);
+void rs_drop(struct rs *rs);
 bool rs_is(int fd);
 // A new one with an id, or around the id of a request. NULL and errno.
 struct rs *rs_new(int domain, struct rdma_cm_id *id);
+// Its number leads nowhere any more; the last call that is inside destroys it. The caller is not inside.
 void rs_free(struct rs *rs);
 
 // ---- rs_link.c: lock held in all

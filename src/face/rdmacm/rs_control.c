@@ -35,6 +35,7 @@ static struct rs *enter(int fd)
 static int leave(struct rs *rs, int err)
 {
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     return err ? cm_fail(err) : 0;
 }
 
@@ -258,12 +259,14 @@ int rshutdown(int socket, int how)
     return leave(rs, err);
 }
 
-// What was accepted is delivered, if the peer takes it in time.
+// What was accepted is delivered, if the peer takes it in time. SO_LINGER tells how long; 0 is not at all.
 static void linger(struct rs *rs)
 {
-    uint64_t until = dock_now_ns() + LINGER_MS * 1000000ull;
+    uint64_t seconds = rs->linger.l_linger > 0 ? (uint64_t)rs->linger.l_linger : 0;
+    uint64_t ns = rs->linger.l_onoff ? seconds * 1000000000ull : LINGER_MS * 1000000ull;
+    uint64_t until = dock_now_ns() + ns;
 
-    while (!sent_all(rs) && dock_now_ns() < until)
+    while (!rs->closed && !sent_all(rs) && dock_now_ns() < until)
         if (rs_wait(rs, sent_all, false) == EAGAIN) {
             pthread_mutex_unlock(&rs->lock);
             poll(NULL, 0, 1);
@@ -283,8 +286,10 @@ int rclose(int socket)
         linger(rs);
     if (rs->state == RS_UP)
         rdma_disconnect(rs->id);
+    rs->closed = true;
     pthread_mutex_unlock(&rs->lock);
     rs_free(rs);
+    rs_drop(rs);
     return 0;
 }
 
@@ -335,5 +340,6 @@ int rfcntl(int socket, int cmd, ...)
     }
     va_end(args);
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     return ret;
 }

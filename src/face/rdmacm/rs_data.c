@@ -28,6 +28,7 @@ static struct rs *enter(int fd, bool always_wait, int flags)
     if (!err)
         return rs;
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     errno = err;
     return NULL;
 }
@@ -35,6 +36,7 @@ static struct rs *enter(int fd, bool always_wait, int flags)
 static ssize_t leave(struct rs *rs, size_t done, int err)
 {
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     if (done || !err)
         return (ssize_t)done;
     return cm_fail(err);
@@ -256,6 +258,7 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
         return -1;
     err = rs->state == RS_UP ? map(rs, buf, len, prot, &offset) : ENOTCONN;
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     return err ? cm_fail(err) : offset;
 }
 
@@ -275,6 +278,7 @@ int riounmap(int socket, void *buf, size_t len)
         rs->mapped[i].mr = NULL;
     }
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     return err ? cm_fail(dock_refuse(err, "riounmap: that buffer is not mapped")) : 0;
 }
 

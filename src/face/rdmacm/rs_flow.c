@@ -57,8 +57,12 @@ static bool post(struct rs *rs, const struct piece *p)
                                  .wr.rdma = {p->addr, p->rkey},
                              };
 
-    if (outstanding(rs) >= RS_DEPTH || ibv_post_send(rs->id->qp, &wr, &bad))
+    if (outstanding(rs) >= RS_DEPTH)
         return false;
+    if (ibv_post_send(rs->id->qp, &wr, &bad)) { // there was room: the queue takes nothing any more
+        down(rs, ECONNRESET);
+        return false;
+    }
     rs->in_flight[rs->posted++ % RS_DEPTH] = p->staged;
     return true;
 }

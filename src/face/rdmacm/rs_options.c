@@ -92,6 +92,7 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
     pthread_mutex_lock(&rs->lock);
     err = optval ? set(rs, level, optname, optval, optlen) : EFAULT;
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     return err ? cm_fail(dock_refuse(err, "rsetsockopt: level %d, option %d", level, optname)) : 0;
 }
 
@@ -150,5 +151,6 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
     rs_step(rs); // SO_ERROR tells what became of connecting
     err = optval && optlen ? get(rs, level, optname, optval, optlen) : EFAULT;
     pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
     return err ? cm_fail(dock_refuse(err, "rgetsockopt: level %d, option %d", level, optname)) : 0;
 }

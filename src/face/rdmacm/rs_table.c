@@ -15,24 +15,36 @@ static struct rs *look(int fd)
 
     pthread_mutex_lock(&lock);
     rs = fd >= 0 && (size_t)fd < room ? table[fd] : NULL;
+    if (rs)
+        rs->refs++;
     pthread_mutex_unlock(&lock);
     return rs;
 }
 
 bool rs_is(int fd)
 {
-    return look(fd) != NULL;
+    struct rs *rs = look(fd);
+
+    if (rs)
+        rs_drop(rs);
+    return rs != NULL;
 }
 
 struct rs *rs_get(int fd)
 {
     struct rs *rs = look(fd);
+    int why;
 
-    if (!rs)
+    if (!rs) {
         errno = dock_refuse(EBADF, "rsocket: %d is no rsocket", fd);
-    else if (!cm_id_ok(rs->id, "rsocket"))
-        rs = NULL;
-    return rs;
+        return NULL;
+    }
+    if (cm_id_ok(rs->id, "rsocket"))
+        return rs;
+    why = errno;
+    rs_drop(rs);
+    errno = why;
+    return NULL;
 }
 
 static int enter(struct rs *rs)
@@ -63,6 +75,7 @@ static int enter(struct rs *rs)
 static void set_defaults(struct rs *rs, int domain)
 {
     pthread_mutex_init(&rs->lock, NULL);
+    rs->refs = 1;
     rs->domain = domain;
     rs->in_size = rs->out_size = RS_DEFAULT_BUFFER;
     rs->sq_size = rs->rq_size = RS_DEPTH;
@@ -100,14 +113,35 @@ failed:
     return NULL;
 }
 
-void rs_free(struct rs *rs)
+static void destroy(struct rs *rs)
 {
-    pthread_mutex_lock(&lock);
-    table[rs->fd] = NULL;
-    pthread_mutex_unlock(&lock);
     rs_tear_down(rs);
     rdma_destroy_id(rs->id);
     rdma_destroy_event_channel(rs->channel);
     pthread_mutex_destroy(&rs->lock);
     free(rs);
+}
+
+void rs_drop(struct rs *rs)
+{
+    bool last;
+
+    pthread_mutex_lock(&lock);
+    last = --rs->refs == 0;
+    pthread_mutex_unlock(&lock);
+    if (last)
+        destroy(rs);
+}
+
+void rs_free(struct rs *rs)
+{
+    bool first;
+
+    pthread_mutex_lock(&lock);
+    first = table[rs->fd] == rs; // two threads may close one socket
+    if (first)
+        table[rs->fd] = NULL;
+    pthread_mutex_unlock(&lock);
+    if (first)
+        rs_drop(rs);
 }

@@ -49,6 +49,8 @@ int rs_wait(struct rs *rs, bool (*ready)(const struct rs *), bool wait)
     int err;
 
     for (;;) {
+        if (rs->closed)
+            return EBADF;
         look(rs);
         if (ready(rs))
             return 0;
@@ -101,13 +103,19 @@ static short state_of(struct rs *rs, short wanted)
     return got;
 }
 
+// The socket behind a number, if it is one: to be dropped.
+static struct rs *ours(int fd)
+{
+    return rs_is(fd) ? rs_get(fd) : NULL;
+}
+
 // How many are ready; arms those that are not when `arm`.
 static int scan(struct pollfd *fds, nfds_t n, bool arm)
 {
     int ready = 0;
 
     for (nfds_t i = 0; i < n; i++) {
-        struct rs *rs = rs_is(fds[i].fd) ? rs_get(fds[i].fd) : NULL;
+        struct rs *rs = ours(fds[i].fd);
 
         if (!rs)
             continue;
@@ -117,6 +125,7 @@ static int scan(struct pollfd *fds, nfds_t n, bool arm)
         look(rs);
         fds[i].revents = state_of(rs, fds[i].events);
         pthread_mutex_unlock(&rs->lock);
+        rs_drop(rs);
         ready += fds[i].revents != 0;
     }
     return ready;
@@ -126,7 +135,7 @@ static int scan(struct pollfd *fds, nfds_t n, bool arm)
 static void collect(const struct pollfd *fds, nfds_t n, struct pollfd *all)
 {
     for (nfds_t i = 0; i < n; i++) {
-        struct rs *rs = rs_is(fds[i].fd) ? rs_get(fds[i].fd) : NULL;
+        struct rs *rs = ours(fds[i].fd);
 
         all[2 * i] = fds[i];
         all[2 * i + 1] = (struct pollfd){.fd = -1};
@@ -136,6 +145,7 @@ static void collect(const struct pollfd *fds, nfds_t n, struct pollfd *all)
         all[2 * i].events = POLLIN;
         all[2 * i + 1] = (struct pollfd){.fd = rs->comp ? rs->comp->fd : -1, .events = POLLIN};
         pthread_mutex_unlock(&rs->lock);
+        rs_drop(rs);
     }
 }
 
@@ -155,13 +165,14 @@ static int others(struct pollfd *fds, nfds_t n, const struct pollfd *all)
 static void quiet(const struct pollfd *fds, nfds_t n)
 {
     for (nfds_t i = 0; i < n; i++) {
-        struct rs *rs = rs_is(fds[i].fd) ? rs_get(fds[i].fd) : NULL;
+        struct rs *rs = ours(fds[i].fd);
 
         if (!rs)
             continue;
         pthread_mutex_lock(&rs->lock);
         rs_disarm(rs);
         pthread_mutex_unlock(&rs->lock);
+        rs_drop(rs);
     }
 }
 

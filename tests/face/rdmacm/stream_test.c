@@ -359,6 +359,35 @@ static void a_peer_that_takes_no_mappings_is_given_none(void **state)
 
 // ---- wrong calls
 
+static void *receive_one(void *result)
+{
+    char byte;
+
+    *(int *)result = rrecv(left, &byte, 1, 0) < 0 ? errno : 0;
+    return NULL;
+}
+
+// Whether it waits already or comes a moment later.
+static void a_socket_closed_under_a_waiting_thread_lets_it_go(void **state)
+{
+    int results[2] = {-1, -1};
+    pthread_t t[2];
+
+    (void)state;
+    open_both(0);
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(pthread_create(&t[i], NULL, receive_one, &results[i]), 0);
+    usleep(50000);
+    CHECK_INT(rclose(left), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(pthread_join(t[i], NULL), 0);
+        CHECK_INT(results[i], EBADF);
+    }
+    CHECK_INT(rclose(left), -1);
+    CHECK_INT(errno, EBADF);
+    CHECK_INT(rclose(right), 0);
+}
+
 static void wrong_calls_are_refused(void **state)
 {
     int fd = rsocket(AF_INET, SOCK_STREAM, 0), value = 1;
@@ -427,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_killed_peer_ends_the_stream),
         cmocka_unit_test(a_write_into_mapped_memory_comes_before_the_next_message),
         cmocka_unit_test(a_peer_that_takes_no_mappings_is_given_none),
+        cmocka_unit_test(a_socket_closed_under_a_waiting_thread_lets_it_go),
         cmocka_unit_test(wrong_calls_are_refused),
     };
 
