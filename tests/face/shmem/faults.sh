@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# timeout: 240
 # What goes wrong is said in words, ends the job with a status that tells, and leaves no process and no file.
 . "$(dirname "$0")/lib.sh"
 

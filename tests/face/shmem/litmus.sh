@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# timeout: 60
+# timeout: 240
 # Order, signals, locks, progress, edges: what is forbidden is never seen. Two to six PEs, in the heap and in static
 # data.
 . "$(dirname "$0")/lib.sh"

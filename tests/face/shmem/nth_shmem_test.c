@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// timeout: 120 The n-th allocation or system call of a PE's whole life fails, for every n until nothing
+// timeout: 300 The n-th allocation or system call of a PE's whole life fails, for every n until nothing
 // fails any more, each in a process of its own. The call that cannot do its work says so by its result, or,
 // where OpenSHMEM has no result for it, ends the program with a reason; nothing crashes or hangs, and what
 // is left of the life works. One failure: nth_shmem_test N

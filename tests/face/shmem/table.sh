@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# timeout: 60
+# timeout: 240
 # The table of queues that a program drives itself: every way, straight and through each relay, carries every kind of
 # request in order; a closed way fails and the relay carries on; `drydock show` has the relay's count.
 . "$(dirname "$0")/lib.sh"
