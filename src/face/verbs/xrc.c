@@ -37,8 +37,11 @@ static struct vb_xrcd *find(struct ibv_context *context, const struct stat *file
 static int make(struct ibv_context *context, const struct stat *file, struct vb_xrcd **out)
 {
     struct vb_xrcd *x = calloc(1, sizeof *x);
-    int err = x ? make_parts(vb_dev(context), x) : dock_refuse(-ENOMEM, "ibv_open_xrcd: no memory");
+    int err;
 
+    if (!x)
+        return dock_refuse(-ENOMEM, "ibv_open_xrcd: no memory");
+    err = make_parts(vb_dev(context), x);
     if (err) {
         free(x);
         return err;
