@@ -149,21 +149,29 @@ const struct dock_identity *dock_identity(void)
 }
 
 // One writer at a time: the engine of the process's device. What was the table stays readable for ever, for
-// whoever still looks at it.
+// whoever still looks at it, and is led to by the newest.
 int dock_identity_add(const uint8_t (*raw)[16], unsigned n)
 {
+    static struct kept {
+        struct dock_identity id;
+        struct kept *before;
+    } * newest;
     const struct dock_identity *now = dock_identity();
-    struct dock_identity *next = malloc(sizeof *next);
+    struct kept *kept = malloc(sizeof *kept);
+    struct dock_identity *next;
 
-    if (!next)
+    if (!kept)
         return -ENOMEM;
+    kept->before = newest;
+    next = &kept->id;
     *next = self;
     for (unsigned k = 0; k < n && next->gids < DOCK_GID_TABLE - 1; k++)
         memcpy(next->gid[next->gids++].raw, raw[k], 16);
     if (!memcmp(next->gid, now->gid, sizeof next->gid)) {
-        free(next);
+        free(kept);
         return 0;
     }
+    newest = kept;
     atomic_store_explicit(&changed, next, memory_order_release);
     return 1;
 }
