@@ -47,6 +47,7 @@ static int make(struct ibv_context *context, const struct stat *file, struct vb_
         return err;
     }
     x->xrcd.context = context;
+    x->handles = 1;
     x->number = (uint64_t)dock_dev_who(vb_dev(context)) << 32 | ++given;
     x->device = file->st_dev;
     x->inode = file->st_ino;
@@ -76,19 +77,17 @@ static int file_of(const struct ibv_xrcd_init_attr *a, struct stat *file)
 static int open_locked(struct ibv_context *context, const struct stat *file, int oflags, struct vb_xrcd **out)
 {
     struct vb_xrcd *x = file->st_ino ? find(context, file) : NULL;
-    int err = 0;
 
     if (!x && !(oflags & O_CREAT))
         return dock_refuse(-ENOENT, "ibv_open_xrcd: no XRC domain belongs to this file");
     if (x && oflags & O_EXCL)
         return dock_refuse(-EEXIST, "ibv_open_xrcd: the file has an XRC domain already");
-    if (!x)
-        err = make(context, file, &x);
-    if (err)
-        return err;
-    x->handles++;
-    *out = x;
-    return 0;
+    if (x) {
+        x->handles++;
+        *out = x;
+        return 0;
+    }
+    return make(context, file, out);
 }
 
 struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
