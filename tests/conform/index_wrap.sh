@@ -10,7 +10,7 @@ build=$(cd "${DRYDOCK_BUILD:-build/dev}" && pwd) || exit 1
 work=$(mktemp -d) || exit 1
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 command -v ib_write_bw >/dev/null || { echo "skipped: not installed: ib_write_bw"; exit 77; }
-port=$((20000 + $$ % 20000)) failed=0 passed=0
+port=$((20000 + $$ % 10000)) failed=0 passed=0
 
 report() { # STATUS LINE
     if [ "$1" = 0 ]; then

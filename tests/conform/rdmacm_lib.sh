@@ -6,6 +6,7 @@ export DRYDOCK_DIR=$work/cm
 mkdir -m 700 "$DRYDOCK_DIR"
 limit=${RDMACM_LIMIT:-120}
 only=${RDMACM_ONLY:-.}
+command -v ip >/dev/null || absent ip
 local_ip=$(ip -4 -o addr show scope global 2>/dev/null | awk '{ split($4, a, "/"); print a[1]; exit }')
 local_ip=${local_ip:-127.0.0.1}
 
@@ -28,6 +29,9 @@ wait_listener() { # PORT LETTER PID
 # is ended here. Both outputs end with their exit status.
 pair() {
     local server_pid server client
+    # What a listener that was ended by a signal left behind is no sign of the next one.
+    # shellcheck disable=SC2086 # the letter may be a pattern
+    [ "$2" = tcp ] || rm -f "$DRYDOCK_DIR"/$2"$(printf '%04x' "$1")"*
     # shellcheck disable=SC2086 # commands are words
     timeout -k 5 "$limit" "$drydock" run -- $3 >"$work/server" 2>&1 &
     server_pid=$!

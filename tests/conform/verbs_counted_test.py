@@ -19,7 +19,7 @@ import time
 BUILD = os.path.abspath(os.environ.get("DRYDOCK_BUILD", "build/dev"))
 DRYDOCK = os.path.join(BUILD, "bin/drydock")
 DEVICE = os.environ.get("DRYDOCK_NAME", "drydock0")
-PORT = 21000 + os.getpid() % 20000
+PORT = 21000 + os.getpid() % 10000
 
 
 def show():

@@ -21,7 +21,7 @@ device=${DRYDOCK_NAME:-drydock0}
 gid=1 # the first IPv4-mapped entry
 only=${MATRIX_ONLY:-.}
 limit=120
-port=$((20000 + $$ % 20000))
+port=$((20000 + $$ % 10000))
 passed=0 failed=0 absent=
 
 # As the library of the table of programs counts.

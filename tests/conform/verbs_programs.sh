@@ -7,7 +7,7 @@ set -u
 . "$(dirname "$0")/run_lib.sh"
 export DRYDOCK_DIR=$work/rt
 mkdir -m 700 "$DRYDOCK_DIR"
-port=$((21000 + $$ % 20000))
+port=$((21000 + $$ % 10000))
 only=${VERBS_ONLY:-.}
 . "$(dirname "$0")/programs_lib.sh"
 
