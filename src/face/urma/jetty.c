@@ -71,12 +71,14 @@ int ur_jetty_open(struct ur_jetty *j)
 int ur_jetty_close(struct ur_jetty *j, const char *call)
 {
     urma_jetty_grp_t *group = j->jetty.jetty_cfg.jetty_grp;
+    const struct ur_target *peer;
     int err;
 
     ur_drop_jobs(NULL, &j->jetty);
-    if (j->s.bound)
+    peer = ur_peer(&j->s);
+    if (peer)
         return dock_refuse(-EPERM, "%s: jetty %u is still bound to %u", call, j->jetty.jetty_id.id,
-                           j->s.bound->t.id.id);
+                           peer->t.id.id);
     // While the device counts the member, its place in the public list is kept, and the group lives.
     if (group)
         ur_group_leave(group, &j->jetty);

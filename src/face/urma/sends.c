@@ -68,9 +68,11 @@ static struct dock_qp_mod attributes(const struct ur_sends *s)
 
 static void name_peer(const struct ur_sends *s, struct dock_qp_mod *m)
 {
+    const urma_jetty_id_t *id = &ur_peer(s)->t.id;
+
     m->mask |= DOCK_MOD_DEST;
-    m->dest_qp = s->bound->t.id.id;
-    memcpy(m->eid, s->bound->t.id.eid.raw, sizeof m->eid);
+    m->dest_qp = id->id;
+    memcpy(m->eid, id->eid.raw, sizeof m->eid);
 }
 
 static int make_ready(struct ur_sends *s)
@@ -79,7 +81,7 @@ static int make_ready(struct ur_sends *s)
 
     m.mask |= DOCK_MOD_STATE;
     m.state = DOCK_RTS;
-    if (s->bound)
+    if (ur_peer(s))
         name_peer(s, &m);
     return dock_qp_modify(s->dev, &m);
 }

@@ -172,33 +172,40 @@ urma_status_t ur_check_bind(const urma_jetty_t *jetty, const urma_target_jetty_t
     return URMA_SUCCESS;
 }
 
-// Posting threads read s->bound under the queue's lock, so it changes under it. The peer it had before; NULL:
-// none, and `t` is its peer now unless *taken, which says that another jetty has that handle.
+static void set_peer(struct ur_sends *s, struct ur_target *t)
+{
+    atomic_store_explicit(&s->bound, t, memory_order_release); // pairs with ur_peer
+}
+
+// Posting threads read s->bound under the queue's lock, so it changes under it: under the lock alone, which
+// posting on a lock_free queue does not take, and so without dock_post_begin, whose end sets the queue's index.
+// The peer it had before; NULL: none, and `t` is its peer now unless *taken, which says that another jetty
+// has that handle.
 static struct ur_target *take_peer(struct ur_sends *s, struct ur_target *t, bool *taken)
 {
-    struct dock_post post;
+    dock_a32 *lock = &dock_qp_sq(s->dev)->lock;
     struct ur_target *was;
     uint32_t none = 0;
 
-    dock_post_begin(s->dev, &post);
-    was = s->bound;
+    dock_spin_lock(lock);
+    was = ur_peer(s);
     *taken = !was && !dock_claim32(&t->binds, &none, 1);
     if (!was && !*taken)
-        s->bound = t;
-    dock_post_end(&post);
+        set_peer(s, t);
+    dock_spin_unlock(lock);
     return was;
 }
 
 // The peer it had. Its handle stays taken until the caller gives it back.
 static struct ur_target *leave_peer(struct ur_sends *s)
 {
-    struct dock_post post;
+    dock_a32 *lock = &dock_qp_sq(s->dev)->lock;
     struct ur_target *was;
 
-    dock_post_begin(s->dev, &post);
-    was = s->bound;
-    s->bound = NULL;
-    dock_post_end(&post);
+    dock_spin_lock(lock);
+    was = ur_peer(s);
+    set_peer(s, NULL);
+    dock_spin_unlock(lock);
     return was;
 }
 

@@ -203,9 +203,10 @@ static uint8_t hint_of(const urma_jfs_wr_t *wr)
 static inline int take_target(const struct ur_sends *s, const urma_jfs_wr_t *wr, struct dock_wr *w)
 {
     const urma_target_jetty_t *t = wr->tjetty;
+    const struct ur_target *peer = ur_peer(s);
 
-    if (s->bound) {
-        w->target_token = s->bound->token;
+    if (peer) {
+        w->target_token = peer->token;
         return 0;
     }
     if (wr->opcode == URMA_OPC_NOP)
@@ -253,7 +254,7 @@ static inline int take_wr(struct ur_sends *s, const urma_jfs_wr_t *wr, struct do
 // An RC queue takes requests when it is bound; all of them in READY, SUSPENDED and ERROR.
 static bool takes_sends(const struct ur_sends *s, const struct dock_post *post)
 {
-    return dock_post_state(post) != DOCK_RESET && (s->bound || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
+    return dock_post_state(post) != DOCK_RESET && (ur_peer(s) || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
 }
 
 // WRs before *bad_wr are posted, those from it on are not.

@@ -60,7 +60,8 @@ struct ur_sends {
     uint32_t sge_max, inline_max;
     uint8_t err_timeout, rnr_retry;
     bool bare; // UM, or completions out of order: requests are in no order that a flag could ask for
-    struct ur_target *bound; // RC: where everything goes
+    // RC: where everything goes. It changes under the queue's lock; who posts on a lock_free queue has none.
+    _Atomic(struct ur_target *) bound;
 };
 
 struct ur_jfs {
@@ -147,6 +148,11 @@ static inline struct ur_target *ur_target(urma_target_jetty_t *t)
 static inline struct ur_seg *ur_seg(urma_target_seg_t *seg)
 {
     return (struct ur_seg *)seg;
+}
+
+static inline struct ur_target *ur_peer(const struct ur_sends *s)
+{
+    return atomic_load_explicit(&s->bound, memory_order_acquire); // pairs with set_peer in target.c
 }
 
 // ---- counts that nobody orders anything by

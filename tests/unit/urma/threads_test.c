@@ -252,6 +252,40 @@ static void what_is_posted_while_a_jetty_is_bound_anew_is_done_or_flushed_once(v
     upair_close(&b.l, &b.r);
 }
 
+// A lock_free jetty is posted to by one thread; a bind by notice comes from another, the notifier's, and this
+// is what it calls.
+static void *binds_again(void *arg)
+{
+    struct bound *b = arg;
+
+    while (!atomic_load(&over))
+        see(urma_bind_jetty(b->l.jetty, b->l.target) == 0, "the same bind again", 0);
+    return NULL;
+}
+
+static void posts_and_polls(void *arg)
+{
+    struct bound *b = arg;
+    struct uwr w;
+
+    for (uint64_t i = 0; i < ROUNDS * 50; i++) {
+        uend_wr(&b->l, &w, URMA_OPC_WRITE, i, 0, 8);
+        CHECK_INT(uend_post(&b->l, &w.wr, NULL), 0);
+        ucr_expect(b->l.jfc, i, URMA_CR_SUCCESS, NULL);
+    }
+}
+
+static void a_bind_takes_nothing_from_who_posts_without_a_lock(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RC, .flag = {.bs = {.lock_free = 1}}};
+    static struct bound b;
+
+    (void)state;
+    upair_open(&b.l, &b.r, &o);
+    in_threads(1, binds_again, &b, posts_and_polls);
+    upair_close(&b.l, &b.r);
+}
+
 struct contest {
     struct uend e[THREADS], to;
     urma_target_jetty_t *target;
@@ -456,6 +490,7 @@ int main(void)
         cmocka_unit_test(members_come_and_go_while_messages_reach_the_group),
         cmocka_unit_test(a_group_lives_until_its_last_creation_is_deleted),
         cmocka_unit_test(what_is_posted_while_a_jetty_is_bound_anew_is_done_or_flushed_once),
+        cmocka_unit_test(a_bind_takes_nothing_from_who_posts_without_a_lock),
         cmocka_unit_test(one_of_several_jettys_gets_a_target),
         cmocka_unit_test(what_two_threads_acknowledge_is_counted_once_each),
         cmocka_unit_test(p14_what_lies_beside_a_deleted_object_goes_on),
