@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Import and bind whose outcome comes by notice. What may take long is reaching the peer's process: each
-// notifier has a thread that does so, one job after the other in the order of the calls. A handle that is
-// given back, or a jetty that is unbound or deleted, takes its jobs with it: no notice comes for them.
+// notifier has a thread that does so, in the order of the calls; who does not answer soon gives way to the
+// others. A handle that is given back, or a jetty that is unbound or deleted, takes its jobs with it: no
+// notice comes for them.
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,88 +19,133 @@ struct job {
     struct ur_target *target;
     urma_jetty_t *jetty; // NULL: an import
     uint32_t ms;
-    dock_a32 dropped;
+    uint64_t end; // `ms` after the call
     struct job *next;
+};
+
+struct list {
+    struct job *first, **end;
 };
 
 struct ur_notifier {
     urma_notifier_t n;
     struct ur_notifier *next;
     pthread_t worker;
-    dock_a32 leaving;
+    bool leaving;
     struct job *running;
-    struct job *todo, **todo_end;
-    struct job *done, **done_end; // the descriptor counts them
+    struct list todo, done; // the descriptor counts the done
 };
 
 // One lock for all: jobs are few, and who drops a handle looks at every notifier.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static struct ur_notifier *notifiers;
+static unsigned holders; // between ur_hold_jobs and ur_let_jobs_go: no job begins
+
+// ---- lists
+
+static void empty(struct list *l)
+{
+    *l = (struct list){.end = &l->first};
+}
+
+static void append(struct list *l, struct job *j)
+{
+    j->next = NULL;
+    *l->end = j;
+    l->end = &j->next;
+}
+
+static struct job *take_first(struct list *l)
+{
+    struct job *j = l->first;
+
+    if (j && !(l->first = j->next))
+        l->end = &l->first;
+    return j;
+}
+
+static void forget_all(struct list *l)
+{
+    struct job *j;
+
+    while ((j = take_first(l)))
+        free(j);
+}
+
+static bool order_matters(const struct job *a, const struct job *b)
+{
+    return a->target == b->target || (a->jetty && a->jetty == b->jetty);
+}
+
+// With those behind it that may not overtake it, nor one of these: an import ends before the binds to it.
+static void to_the_end(struct list *todo, struct job *first)
+{
+    struct list stay, go;
+    struct job *j, *i;
+
+    empty(&stay);
+    empty(&go);
+    append(&go, first);
+    while ((j = take_first(todo))) {
+        for (i = go.first; i && !order_matters(i, j); i = i->next)
+            ;
+        append(i ? &go : &stay, j);
+    }
+    while ((j = take_first(&stay)))
+        append(todo, j);
+    while ((j = take_first(&go)))
+        append(todo, j);
+}
 
 // ---- the thread
 
-static int reach(struct ur_notifier *n, struct job *j)
+// True: it has ended. A peer that does not exist is found out by the first request, as after
+// urma_import_jetty.
+static bool run(struct ur_notifier *n, struct job *j)
 {
-    uint64_t end = dock_now_ns() + j->ms * 1000000ull;
     const urma_jetty_id_t *id = &j->target->t.id;
-    int err;
+    bool late = dock_now_ns() >= j->end;
 
-    do
-        err = dock_reach(ur_dev(n->n.urma_ctx), id->eid.raw, id->id, SLICE_MS);
-    while (err == -EAGAIN && dock_now_ns() < end && !dock_peek32(&j->dropped) && !dock_peek32(&n->leaving));
-    return err;
-}
-
-// A peer that does not exist is found out by the first request, as after urma_import_jetty.
-static void run(struct ur_notifier *n, struct job *j)
-{
-    if (reach(n, j) == -EAGAIN)
-        j->what.status = dock_refuse(URMA_ETIMEOUT, "%s: the process of target %u has not answered in %u ms",
-                                     j->jetty ? "urma_bind_jetty_async" : "urma_import_jetty_async",
-                                     j->target->t.id.id, j->ms);
-    else if (j->jetty)
+    if (dock_reach(ur_dev(n->n.urma_ctx), id->eid.raw, id->id, late ? 0 : SLICE_MS) == -EAGAIN) {
+        if (dock_now_ns() < j->end)
+            return false;
+        j->what.status =
+            dock_refuse(URMA_ETIMEOUT, "%s: the process of target %u has not answered in %u ms",
+                        j->jetty ? "urma_bind_jetty_async" : "urma_import_jetty_async", id->id, j->ms);
+    } else if (j->jetty) {
         j->what.status = urma_bind_jetty(j->jetty, &j->target->t);
+    }
+    return true;
 }
 
-static void append(struct job *j, struct job ***end)
+static void tell(struct ur_notifier *n, struct job *j)
 {
-    j->next = NULL;
-    **end = j;
-    *end = &j->next;
-}
+    uint64_t one = 1;
 
-static struct job *first_of(struct job **list, struct job ***end)
-{
-    struct job *j = *list;
-
-    if (j && !(*list = j->next))
-        *end = list;
-    return j;
+    append(&n->done, j);
+    if (write(n->n.fd, &one, sizeof one) < 0)
+        dock_error("a notice was not told: the descriptor of its notifier is full or gone");
 }
 
 static void *work(void *arg)
 {
     struct ur_notifier *n = arg;
-    uint64_t one = 1;
 
     pthread_mutex_lock(&lock);
-    while (!dock_peek32(&n->leaving)) {
-        n->running = first_of(&n->todo, &n->todo_end);
+    while (!n->leaving) {
+        n->running = holders ? NULL : take_first(&n->todo);
         if (!n->running) {
             pthread_cond_wait(&change, &lock);
             continue;
         }
         pthread_mutex_unlock(&lock);
-        run(n, n->running);
+        bool ended = run(n, n->running);
         pthread_mutex_lock(&lock);
-        if (dock_peek32(&n->running->dropped)) {
-            free(n->running);
-        } else {
-            append(n->running, &n->done_end);
-            if (write(n->n.fd, &one, sizeof one) < 0)
-                dock_error("a notice was not told: the descriptor of its notifier is full or gone");
-        }
+        if (ended)
+            tell(n, n->running);
+        else
+            to_the_end(&n->todo, n->running);
         n->running = NULL;
         pthread_cond_broadcast(&change);
     }
@@ -133,8 +179,8 @@ urma_notifier_t *urma_create_notifier(urma_context_t *ctx)
     if (!n)
         return ur_none(dock_no_memory("a notifier"));
     n->n.urma_ctx = ctx;
-    n->todo_end = &n->todo;
-    n->done_end = &n->done;
+    empty(&n->todo);
+    empty(&n->done);
     n->n.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
     err = n->n.fd < 0 ? dock_refuse(-errno, "urma_create_notifier: no descriptor") : start(n);
     if (err)
@@ -153,15 +199,6 @@ no_thread:
     return ur_none(err);
 }
 
-static void forget_all(struct job *list)
-{
-    while (list) {
-        struct job *gone = list;
-        list = gone->next;
-        free(gone);
-    }
-}
-
 urma_status_t urma_delete_notifier(urma_notifier_t *notifier)
 {
     struct ur_notifier *n = (struct ur_notifier *)notifier;
@@ -169,7 +206,7 @@ urma_status_t urma_delete_notifier(urma_notifier_t *notifier)
     if (!notifier)
         return dock_refuse(URMA_EINVAL, "urma_delete_notifier: no notifier given");
     pthread_mutex_lock(&lock);
-    dock_set32(&n->leaving, 1);
+    n->leaving = true;
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
     pthread_join(n->worker, NULL);
@@ -180,8 +217,8 @@ urma_status_t urma_delete_notifier(urma_notifier_t *notifier)
             break;
         }
     pthread_mutex_unlock(&lock);
-    forget_all(n->todo);
-    forget_all(n->done);
+    forget_all(&n->todo);
+    forget_all(&n->done);
     close(notifier->fd);
     ur_drop(&notifier->urma_ctx->ref);
     free(n);
@@ -193,8 +230,9 @@ urma_status_t urma_delete_notifier(urma_notifier_t *notifier)
 static void give(struct ur_notifier *n, struct job *j, int timeout)
 {
     j->ms = timeout > 0 ? (uint32_t)timeout : LONGEST_MS;
+    j->end = dock_now_ns() + j->ms * 1000000ull;
     pthread_mutex_lock(&lock);
-    append(j, &n->todo_end);
+    append(&n->todo, j);
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
 }
@@ -204,35 +242,59 @@ static bool concerns(const struct job *j, const urma_target_jetty_t *target, con
     return j && ((target && &j->target->t == target) || (jetty && j->jetty == jetty));
 }
 
-static void drop_waiting(struct ur_notifier *n, const urma_target_jetty_t *target, const urma_jetty_t *jetty)
+// How many were there.
+static unsigned drop(struct list *l, const urma_target_jetty_t *target, const urma_jetty_t *jetty)
 {
-    for (struct job **at = &n->todo; *at;) {
-        struct job *j = *at;
-        if (!concerns(j, target, jetty)) {
-            at = &j->next;
-            continue;
+    unsigned dropped = 0;
+    struct list stay;
+    struct job *j;
+
+    empty(&stay);
+    while ((j = take_first(l)))
+        if (concerns(j, target, jetty)) {
+            free(j);
+            dropped++;
+        } else {
+            append(&stay, j);
         }
-        *at = j->next;
-        if (n->todo_end == &j->next)
-            n->todo_end = at;
-        free(j);
-    }
+    while ((j = take_first(&stay)))
+        append(l, j);
+    return dropped;
 }
 
-void ur_drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty)
+void ur_hold_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty)
 {
     struct ur_notifier *n;
 
     pthread_mutex_lock(&lock);
-    for (n = notifiers; n; n = n->next)
-        drop_waiting(n, target, jetty);
+    holders++;
 again:
     for (n = notifiers; n; n = n->next)
         if (concerns(n->running, target, jetty)) {
-            dock_set32(&n->running->dropped, 1);
             pthread_cond_wait(&change, &lock);
             goto again; // notifiers may have come and gone
         }
+    pthread_mutex_unlock(&lock);
+}
+
+static void drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty)
+{
+    for (struct ur_notifier *n = notifiers; n; n = n->next) {
+        uint64_t one;
+        drop(&n->todo, target, jetty);
+        for (unsigned told = drop(&n->done, target, jetty); told; told--)
+            if (read(n->n.fd, &one, sizeof one) < 0)
+                break; // nothing is left to read
+    }
+}
+
+void ur_let_jobs_go(const urma_target_jetty_t *target, const urma_jetty_t *jetty, bool dropped)
+{
+    pthread_mutex_lock(&lock);
+    if (dropped)
+        drop_jobs(target, jetty);
+    holders--;
+    pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
 }
 
@@ -298,8 +360,8 @@ static uint32_t take(struct ur_notifier *n, uint32_t most, urma_notify_t *out)
     uint64_t one;
 
     pthread_mutex_lock(&lock);
-    while (got < most && n->done && read(n->n.fd, &one, sizeof one) == sizeof one) {
-        struct job *j = first_of(&n->done, &n->done_end);
+    while (got < most && n->done.first && read(n->n.fd, &one, sizeof one) == sizeof one) {
+        struct job *j = take_first(&n->done);
         out[got++] = j->what;
         free(j);
     }

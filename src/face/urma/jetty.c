@@ -74,8 +74,9 @@ int ur_jetty_close(struct ur_jetty *j, const char *call)
     const struct ur_target *peer;
     int err;
 
-    ur_drop_jobs(NULL, &j->jetty);
+    ur_hold_jobs(NULL, &j->jetty);
     peer = ur_peer(&j->s);
+    ur_let_jobs_go(NULL, &j->jetty, !peer);
     if (peer)
         return dock_refuse(-EPERM, "%s: jetty %u is still bound to %u", call, j->jetty.jetty_id.id,
                            peer->t.id.id);

@@ -54,13 +54,15 @@ static struct ur_target *make(urma_context_t *ctx, const struct wanted *w, const
 static urma_status_t drop(urma_target_jetty_t *target, const char *call)
 {
     struct ur_target *t = ur_target(target);
+    uint32_t binds;
 
     if (!target)
         return dock_refuse(URMA_EINVAL, "%s: no target given", call);
-    ur_drop_jobs(target, NULL);
-    if (dock_acquire32(&t->binds)) // pairs with urma_unbind_jetty
-        return dock_refuse(URMA_FAIL, "%s: %u jettys are bound to target %u", call, dock_peek32(&t->binds),
-                           target->id.id);
+    ur_hold_jobs(target, NULL);
+    binds = dock_acquire32(&t->binds); // pairs with urma_unbind_jetty
+    ur_let_jobs_go(target, NULL, !binds);
+    if (binds)
+        return dock_refuse(URMA_FAIL, "%s: %u jettys are bound to target %u", call, binds, target->id.id);
     ur_drop(&target->urma_ctx->ref);
     free(t);
     return URMA_SUCCESS;
@@ -177,8 +179,8 @@ static void set_peer(struct ur_sends *s, struct ur_target *t)
     atomic_store_explicit(&s->bound, t, memory_order_release); // pairs with ur_peer
 }
 
-// Posting threads read s->bound under the queue's lock, so it changes under it: under the lock alone, which
-// posting on a lock_free queue does not take, and so without dock_post_begin, whose end sets the queue's index.
+// Posting threads read s->bound under the queue's lock, so it changes under it: under the lock alone, for who
+// posts on a lock_free queue does not take it, and dock_post_end would set the index that is the poster's.
 // The peer it had before; NULL: none, and `t` is its peer now unless *taken, which says that another jetty
 // has that handle.
 static struct ur_target *take_peer(struct ur_sends *s, struct ur_target *t, bool *taken)
@@ -258,7 +260,8 @@ urma_status_t urma_unbind_jetty(urma_jetty_t *jetty)
 
     if (!jetty)
         return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: no jetty given");
-    ur_drop_jobs(NULL, jetty);
+    ur_hold_jobs(NULL, jetty);
+    ur_let_jobs_go(NULL, jetty, true);
     if (!jetty->remote_jetty)
         return dock_refuse(URMA_EINVAL, "urma_unbind_jetty: jetty %u is not bound", jetty->jetty_id.id);
     s = &ur_jetty(jetty)->s;

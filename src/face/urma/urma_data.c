@@ -254,7 +254,8 @@ static inline int take_wr(struct ur_sends *s, const urma_jfs_wr_t *wr, struct do
 // An RC queue takes requests when it is bound; all of them in READY, SUSPENDED and ERROR.
 static bool takes_sends(const struct ur_sends *s, const struct dock_post *post)
 {
-    return dock_post_state(post) != DOCK_RESET && (ur_peer(s) || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
+    return dock_post_state(post) != DOCK_RESET &&
+           (ur_peer(s) || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
 }
 
 // WRs before *bad_wr are posted, those from it on are not.

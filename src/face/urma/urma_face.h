@@ -252,9 +252,10 @@ urma_status_t ur_check_bind(const urma_jetty_t *jetty, const urma_target_jetty_t
 
 // ---- async.c
 
-// No import or bind by notice works with `target` or on `jetty` (either may be NULL) when it returns, and no
-// notice of one that was under way will come.
-void ur_drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty);
+// No import or bind by notice works with `target` or on `jetty` (either may be NULL) between the two. With
+// `dropped` those under way end there, and no notice of one will come; else they go on.
+void ur_hold_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty);
+void ur_let_jobs_go(const urma_target_jetty_t *target, const urma_jetty_t *jetty, bool dropped);
 
 // ---- group.c
 

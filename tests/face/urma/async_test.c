@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Import and bind by notice, with a peer that is stopped: the calls return, nothing is told before there is
 // something to tell, and who gives a handle back is not held up.
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,9 +12,14 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "face/urma/lib/uend.h"
 
-enum { FOREVER = 600000 }; // milliseconds; no test lasts so long
+enum {
+    FOREVER = 600000, // milliseconds; no test lasts so long
+    MANY = 20,
+    MANY_MS = 500,
+};
 
 struct peer {
     pid_t pid;
@@ -115,6 +121,103 @@ static void gives_up(int sock)
     uend_close(&e);
 }
 
+static void asks_one_that_answers(urma_notifier_t *n, uint64_t id)
+{
+    struct uend_address at;
+    urma_target_jetty_t *t;
+    struct uend e;
+
+    uend_open(&e, NULL);
+    at = uend_address(&e);
+    t = urma_import_jetty_async(n, &at.rjetty, &token, id, FOREVER);
+    CHECK(t != NULL);
+    expect_notice(n, id, URMA_SUCCESS);
+    CHECK_INT(urma_unimport_jetty(t), 0);
+    uend_close(&e);
+}
+
+// One after the other they would take MANY times as long; and what stands behind them would wait for all.
+static void asks_a_stopped_one_often(int sock)
+{
+    urma_target_jetty_t *t[MANY];
+    struct peer peer;
+    struct uend e;
+    urma_notifier_t *n = begin(&e, &peer, sock);
+    uint64_t before = dock_now_ns(), ms;
+
+    for (unsigned i = 0; i < MANY; i++)
+        t[i] = import(n, &peer, 1, MANY_MS);
+    for (unsigned i = 0; i < MANY; i++)
+        expect_notice(n, 1, URMA_ETIMEOUT);
+    ms = (dock_now_ns() - before) / 1000000;
+    if (ms >= MANY * MANY_MS / 2)
+        printf("expected: %d imports of %d ms at once, took %lu ms\n", MANY, MANY_MS, (unsigned long)ms);
+    CHECK(ms < MANY * MANY_MS / 2);
+    for (unsigned i = 0; i < MANY; i++)
+        CHECK_INT(urma_unimport_jetty(t[i]), 0);
+
+    t[0] = import(n, &peer, 2, FOREVER);
+    CHECK_INT(urma_bind_jetty_async(n, e.jetty, t[0], 3, FOREVER), 0);
+    asks_one_that_answers(n, 4);
+    asks_one_that_answers(n, 5);
+    CHECK_INT(kill(peer.pid, SIGCONT), 0);
+    expect_notice(n, 2, URMA_SUCCESS);
+    expect_notice(n, 3, URMA_SUCCESS);
+    CHECK_INT(urma_unbind_jetty(e.jetty), 0);
+    CHECK_INT(urma_unimport_jetty(t[0]), 0);
+    CHECK_INT(urma_delete_notifier(n), 0);
+    meet(sock);
+    uend_close(&e);
+}
+
+static bool tells(const urma_notifier_t *n, int ms)
+{
+    struct pollfd p = {.fd = n->fd, .events = POLLIN};
+
+    return poll(&p, 1, ms) == 1;
+}
+
+static void a_notice_goes_with_its_handle_unless_that_stays(void **state)
+{
+    urma_target_jetty_t *first, *t;
+    struct uend_address at;
+    urma_notify_t got;
+    urma_notifier_t *n;
+    struct uend e, to;
+
+    (void)state;
+    uend_open(&e, NULL);
+    uend_open(&to, NULL);
+    at = uend_address(&to);
+    n = urma_create_notifier(e.ctx);
+    CHECK(n != NULL);
+
+    first = urma_import_jetty_async(n, &at.rjetty, &token, 1, FOREVER);
+    CHECK(first != NULL && tells(n, 20000));
+    CHECK_INT(urma_unimport_jetty(first), 0);
+    CHECK(!tells(n, 0));
+    CHECK_INT(urma_wait_notify(n, 1, &got, 0), 0);
+
+    t = urma_import_jetty(e.ctx, &at.rjetty, &token);
+    CHECK(t != NULL);
+    CHECK_INT(urma_bind_jetty_async(n, e.jetty, t, 2, FOREVER), 0);
+    CHECK(tells(n, 20000));
+    CHECK_INT(urma_unimport_jetty(t), URMA_FAIL);        // bound: handle and notice stay
+    CHECK_INT(urma_delete_jetty(e.jetty), URMA_ENOPERM); // as with the jetty
+    expect_notice(n, 2, URMA_SUCCESS);
+    CHECK_INT(urma_unbind_jetty(e.jetty), 0);
+    CHECK_INT(urma_unimport_jetty(t), 0);
+    CHECK_INT(urma_delete_notifier(n), 0);
+    uend_close(&to);
+    uend_close(&e);
+}
+
+static void who_does_not_answer_holds_up_nobody_else(void **state)
+{
+    (void)state;
+    two_processes(asks_a_stopped_one_often, is_stopped_and_goes_on);
+}
+
 static void a_notice_comes_when_the_peer_answers_and_not_before(void **state)
 {
     (void)state;
@@ -132,6 +235,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_notice_comes_when_the_peer_answers_and_not_before),
         cmocka_unit_test(a_notifier_goes_with_what_is_under_way),
+        cmocka_unit_test(who_does_not_answer_holds_up_nobody_else),
+        cmocka_unit_test(a_notice_goes_with_its_handle_unless_that_stays),
     };
 
     setenv("DRYDOCK_STOPPED_MS", "600000", 1); // who is stopped here is not dead
