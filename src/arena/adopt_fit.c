@@ -85,7 +85,7 @@ bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint6
 // What pins is an anonymous inode, which has no file type: most descriptors are told by one short call.
 static bool may_pin(const char *name)
 {
-    struct stat st;
+    struct stat st = {.st_mode = S_IFREG}; // the kernel fills it behind the compiler's back
     long fd = 0;
 
     for (; *name >= '0' && *name <= '9'; name++)

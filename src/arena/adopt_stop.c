@@ -264,7 +264,7 @@ static bool copies_process(uint64_t call)
 static bool follow_to_clone(struct thread *t)
 {
     struct __ptrace_syscall_info info;
-    int status;
+    int status = 0; // the kernel fills it behind the compiler's back
 
     for (;;) {
         if (trace(PTRACE_SYSCALL, t->tid, 0, t->signal))
