@@ -9,9 +9,12 @@
 struct dock_keeper {
     pid_t pid; // 0: there is none, and the launcher does its work
     int to;    // the pipe whose end tells the keeper that the launcher is gone
+    // Children of the process before it became the launcher (`server & exec oshrun ...`): not the job's.
+    pid_t *before;
+    unsigned n_before;
 };
 
-// -errno: without a keeper (a reason was said).
+// `k` is all zeros. -errno: without a keeper (a reason was said).
 int dock_keeper_start(struct dock_keeper *k, const char *dir);
 // A PE's group (its number), or that it is no more (the number negated).
 void dock_keeper_tell(const struct dock_keeper *k, pid_t pid);

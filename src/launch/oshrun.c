@@ -281,11 +281,25 @@ static void take_signals(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+// Started with closed ones (>&-), it would open its own files in their place, where its processes lose them.
+static void have_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
-    char **program = parse(argv);
+    char **program;
 
     (void)argc;
+    have_standard_descriptors();
+    program = parse(argv);
     if (!*program)
         usage();
     take_signals();

@@ -48,6 +48,15 @@ expect "a program that is not there" 127 $status
 job 0 true
 expect "no PEs" 2 $status
 
+again="build/dev/bin/oshrun -np 2 build/dev/tests/face/shmem/first_prog <&- >&- 2>&-"
+timeout -k 2 50 "$build/bin/oshrun" -np 2 "$programs/first_prog" <&- >&- 2>&-
+expect "closed standard descriptors: status" 0 $?
+
+again="bash -c 'sleep 78 & exec build/dev/bin/oshrun -np 1 true'"
+before=$(bash -c 'sleep 78 >/dev/null 2>&1 & echo $!; exec "$0" -np 1 true' "$build/bin/oshrun" 2>"$work/err")
+expect "who was there before the job stays" sleep "$(cat "/proc/$before/comm" 2>/dev/null)"
+kill "$before" 2>/dev/null
+
 SHMEM_SYMMETRIC_SIZE=1.5m SHMEM_INFO=1 job 1 "$programs/first_prog"
 expect_words "a size with a unit" "(now 1572864)" "$err"
 SHMEM_SYMMETRIC_SIZE=lots job 1 "$programs/fault_prog" exhausted
