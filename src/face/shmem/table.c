@@ -292,14 +292,18 @@ static int open_with(int *symmetric, int queues, uint32_t blocks, unsigned flags
 {
     bool sane = queues >= 1 && queues <= QUEUES_MAX && blocks >= 1 && blocks <= BLOCKS_MAX &&
                 !(flags & ~(unsigned)DRYDOCK_TABLE_RELAYS);
-    bool same = same_everywhere(symmetric, queues);
+    bool same;
 
+    // First this, for all: what is compared then is small and can be negated.
+    if (agree(symmetric, !sane))
+        return dock_refuse(EINVAL, "a table of %d queues of %u blocks: out of range, here or in another PE",
+                           queues, blocks);
+    same = same_everywhere(symmetric, queues);
     same &= same_everywhere(symmetric, (int)blocks);
     same &= same_everywhere(symmetric, (int)flags);
-    if (agree(symmetric, !sane || !same))
-        return dock_refuse(EINVAL,
-                           "a table of %d queues of %u blocks: out of range, or not the same in all PEs",
-                           queues, blocks);
+    if (agree(symmetric, !same))
+        return dock_refuse(EINVAL, "a table of %d queues of %u blocks: not the same in all PEs", queues,
+                           blocks);
     struct osh_table *t = make_table(queues, flags & DRYDOCK_TABLE_RELAYS);
     if (agree(symmetric, !t)) {
         if (t)

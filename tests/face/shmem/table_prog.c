@@ -2,6 +2,7 @@
 // table_prog: the table of queues, straight and through relays, on as many PEs as there are. Prints FAILED
 // for what is wrong, and for a reader outside: `waits` when the relays' counters stand and may be looked at,
 // until it reads a line from standard input.
+#include <limits.h>
 #include <pthread.h>
 #include <shmem.h>
 #include <stdio.h>
@@ -151,6 +152,10 @@ static void what_is_no_table_is_refused_everywhere(void)
     struct drydock_table *none = NULL;
 
     must(drydock_table_open(0, 16, 0, &none) && !none, "no queues", 0, 0, 0);
+    must(drydock_table_open(INT_MIN, 16, 0, &none) && !none, "the least number", 0, 0, 0);
+    must(drydock_table_open(1, 0x80000000u, 0, &none) && !none, "it as blocks", 0, 0, 0);
+    must(n == 1 || (drydock_table_open(me == 1 ? INT_MIN : 1, 16, 0, &none) && !none), "it in one PE", 0, 0,
+         0);
     must(drydock_table_open(1, 0, 0, &none) && !none, "no blocks", 0, 0, 0);
     must(drydock_table_open(1, 65537, 0, &none) && !none, "more blocks than a ring has", 0, 0, 0);
     must(drydock_table_open(1, 16, 2, &none) && !none, "an unknown flag", 0, 0, 0);
