@@ -17,16 +17,13 @@ static bool known_by_address(const struct dock_cq *cq)
 static int move(struct dock_cq *cq, uint32_t depth)
 {
     struct dock_arena *a = &cq->dev->arena;
-    bool overwrite = cq->view.flags & DOCK_CQ_OVERWRITE;
-    uint32_t size = dock_cq_ring_size(depth, overwrite);
+    uint32_t size = dock_cq_ring_size(depth, cq->view.flags & DOCK_CQ_OVERWRITE);
     uint64_t off, bytes = (uint64_t)size * sizeof(struct dock_cqe);
     int err = dock_arena_alloc(a, bytes, 64, &off);
 
     if (err)
         return err;
-    if (overwrite)
-        cq->ci = dock_cq_oldest(&cq->view, cq->ci);
-    err = dock_cqring_move(&cq->view, &cq->dev->waiter, dock_arena_at(a, off), off, size, depth, cq->ci);
+    err = dock_cqring_move(&cq->view, &cq->dev->waiter, dock_arena_at(a, off), off, size, depth, &cq->ci);
     if (err) {
         dock_arena_free(a, off, bytes);
         return err;
@@ -45,13 +42,11 @@ int dock_cq_resize(struct dock_cq *cq, uint32_t depth)
 
     if (depth == 0 || depth > dev->limits.max_cqe)
         return dock_refuse(-EINVAL, "a CQ of %u entries, 1 to %u are possible", depth, dev->limits.max_cqe);
-    if (!cq->lock_free)
-        dock_spin_lock(&cq->lock);
+    dock_spin_lock(&cq->lock); // also of one that is polled without it: dock_cq_forget takes it always
     pthread_mutex_lock(&dev->lock);
     err = known_by_address(cq) ? -EINVAL : move(cq, depth);
     pthread_mutex_unlock(&dev->lock);
-    if (!cq->lock_free)
-        dock_spin_unlock(&cq->lock);
+    dock_spin_unlock(&cq->lock);
     if (err == -EINVAL)
         return dock_refuse(err, "CQ %u is driven by its address: it stays where it is", cq->id);
     if (err == -EBUSY)

@@ -22,6 +22,8 @@ static bool read_record(struct dock_view *view, uint64_t off, struct dock_cqview
         seen.depth > seen.size || seen.ring % 64)
         return false;
     struct dock_cqe *ring = dock_view_at(view, seen.ring, (uint64_t)seen.size * sizeof *ring);
+    if (!ring) // what is known of the old one stays: the next that produces looks again
+        return false;
     *out = (struct dock_cqview){.rec = rec,
                                 .ring = ring,
                                 .size = seen.size,
@@ -31,7 +33,7 @@ static bool read_record(struct dock_view *view, uint64_t off, struct dock_cqview
                                 .epoch = epoch,
                                 .view = view,
                                 .off = off};
-    return ring != NULL;
+    return true;
 }
 
 int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *out)
@@ -104,12 +106,14 @@ void dock_cq_let_go(struct dock_cqview *v, const struct dock_waiter *w, uint32_t
 }
 
 int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe *ring,
-                     uint64_t ring_off, uint32_t size, uint32_t depth, uint32_t ci)
+                     uint64_t ring_off, uint32_t size, uint32_t depth, uint32_t *at)
 {
     struct dock_cqrec *rec = v->rec;
-    uint32_t tail = dock_cq_hold(v, w);
+    uint32_t tail = dock_cq_hold(v, w), ci = *at;
     int err = -EBUSY;
 
+    if (v->flags & DOCK_CQ_OVERWRITE && tail - ci > v->depth)
+        ci = tail - v->depth; // as dock_cq_oldest, but nobody appends any more
     if (tail - ci > depth)
         goto out;
     blank(ring, size, tail);
@@ -121,6 +125,10 @@ int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct 
     rec->depth = depth;
     rec->sum = dock_cqrec_sum(rec);
     dock_publish32(&rec->epoch, v->epoch + 2); // pairs with dock_cqview_open and refresh
+    // Before the word is let go: who searches the new ring from here meets nothing that was not moved. Pairs
+    // with completed_held in device/fail.c.
+    dock_publish32(&rec->ci, ci);
+    *at = ci;
     err = read_record(v->view, v->off, v) ? 0 : -EBADMSG;
 out:
     dock_cq_let_go(v, w, tail);

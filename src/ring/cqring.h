@@ -71,10 +71,11 @@ void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t 
                         uint32_t depth, uint32_t id, uint32_t flags, uint32_t start);
 
 // A new ring for a record in use, by its owner: `depth` completions fit from now on, in `size` entries.
-// What stands from position `ci` on is moved there; `v`, the owner's own view, is opened anew. -EBUSY: more
-// stands than would fit.
+// What stands from position `*at` on is moved there, or from the oldest that is left after an overrun that
+// was asked for: *at tells where. `v`, the owner's own view, is opened anew. -EBUSY: more stands than would
+// fit.
 int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe *ring,
-                     uint64_t ring_off, uint32_t size, uint32_t depth, uint32_t ci);
+                     uint64_t ring_off, uint32_t size, uint32_t depth, uint32_t *at);
 
 // Hold the tail word without producing: between the two nothing is appended and the ring stays where it is.
 uint32_t dock_cq_hold(struct dock_cqview *v, const struct dock_waiter *w);

@@ -252,6 +252,58 @@ static void a_record_that_does_not_hold_together_is_refused(void **state)
     drop(&q);
 }
 
+// A window of memory may be refused for a while: what the view knew stays, and it finds the ring later.
+static void a_ring_that_cannot_be_mapped_is_looked_for_again(void **state)
+{
+    struct cq q;
+
+    (void)state;
+    make(&q, 4, 4, 0, 0);
+    uint64_t ring = q.rec->ring;
+    assert_int_equal(put(&q, 1), 0);
+    q.rec->ring = 1ull << 50;
+    q.rec->sum = dock_cqrec_sum(q.rec);
+    dock_publish32(&q.rec->epoch, 2);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(put(&q, 9), -EOVERFLOW);
+    q.rec->ring = ring;
+    q.rec->sum = dock_cqrec_sum(q.rec);
+    assert_int_equal(put(&q, 2), 0);
+    for (unsigned i = 1; i <= 2; i++)
+        assert_int_equal(take(&q), i);
+    assert_int_equal(take(&q), -1);
+    drop(&q);
+}
+
+// Of a ring that was overrun, as asked for, the newest `depth` entries move, and everybody sees where they
+// begin.
+static void an_overrun_ring_moves_what_is_left_of_it(void **state)
+{
+    enum { DEPTH = 4, PUT = 10, DEEP = 7 };
+
+    (void)state;
+    for (unsigned s = 0; s < COUNT(starts); s++) {
+        struct dock_cqe *ring;
+        uint64_t off;
+        struct cq q;
+        make(&q, 8, DEPTH, starts[s], DOCK_CQ_OVERWRITE);
+        for (uint32_t n = 0; n < PUT; n++)
+            assert_int_equal(put(&q, n), 0);
+        assert_int_equal(dock_arena_alloc(&fix.arena, 8 * sizeof *ring, 64, &off), 0);
+        ring = dock_arena_at(&fix.arena, off);
+        assert_int_equal(dock_cqring_move(&q.v, &fix.me, ring, off, 8, DEPTH - 1, &q.ci), -EBUSY);
+        assert_int_equal(q.ci, starts[s]); // a refusal changes nothing
+        assert_int_equal(dock_cqring_move(&q.v, &fix.me, ring, off, 8, DEEP, &q.ci), 0);
+        assert_int_equal(q.ci, starts[s] + PUT - DEPTH);
+        assert_int_equal(dock_peek32(&q.rec->ci), q.ci);
+        for (uint32_t n = PUT - DEPTH; n < PUT; n++)
+            assert_int_equal(take(&q), n);
+        assert_int_equal(take(&q), -1);
+        dock_arena_free(&fix.arena, off, 8 * sizeof *ring);
+        drop(&q);
+    }
+}
+
 #define PRODUCERS 4
 #define EACH 5000
 
@@ -333,6 +385,8 @@ int main(void)
         cmocka_unit_test(a_holder_that_died_after_publishing_has_completed),
         cmocka_unit_test(arming_fires_once_and_solicited_waits_for_solicited),
         cmocka_unit_test(a_record_that_does_not_hold_together_is_refused),
+        cmocka_unit_test(a_ring_that_cannot_be_mapped_is_looked_for_again),
+        cmocka_unit_test(an_overrun_ring_moves_what_is_left_of_it),
         cmocka_unit_test(many_producers_keep_their_own_order_and_lose_nothing),
         cmocka_unit_test(the_consumer_index_may_be_written_as_22_bits),
     };
