@@ -67,12 +67,13 @@ static bool completed(const struct dock_cqview *v, uint32_t ci, uint32_t queue, 
     return false;
 }
 
-// The tail is held meanwhile: the ring stays where it is.
-static bool completed_held(struct dock_cqview *v, const struct dock_waiter *w, uint32_t ci, uint32_t queue,
+// The tail is held meanwhile: the ring stays where it is, and where its entries begin is read of this ring.
+static bool completed_held(struct dock_cqview *v, const struct dock_waiter *w, uint32_t queue,
                            uint32_t receive)
 {
     uint32_t tail = dock_cq_hold(v, w);
-    bool is = completed(v, ci, queue, receive);
+    // pairs with dock_cq_end and dock_cqring_move
+    bool is = completed(v, dock_acquire32(&v->rec->ci), queue, receive);
 
     dock_cq_let_go(v, w, tail);
     return is;
@@ -89,23 +90,22 @@ static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t rece
     return false;
 }
 
-// A poller that takes the completion clears the claim, without asking us: the consumer index is read before
-// the claim, and the claim is taken by a swap after the search, so that a receive is completed once whoever
-// wins.
+// A poller that takes the completion clears the claim, without asking us, before its index moves past it: a
+// search that begins behind the completion fails to take the claim by a swap, so that a receive is completed
+// once whoever wins. Those whose claims are looked at here make no more.
 void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
 {
     struct dock_rqview *v = &qp->rq->view;
     struct dock_cqview *cq = &qp->recv_cq->view;
     bool inherited;
     uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
-    uint32_t polled = dock_acquire32(&cq->rec->ci); // pairs with dock_cq_end
 
     for (uint32_t n = 0; n < v->size; n++) {
         uint64_t claim = dock_acquire64(&v->claims[n]); // pairs with the publish in dock_rq_take
         if (!claim || dock_claim_queue(claim) != qp->number || (who && (dock_who)(claim >> 32) != who))
             continue;
         bool posted = still_posted(v, ci, n);
-        if (!posted && completed_held(cq, &qp->dev->waiter, polled, qp->number, n))
+        if (!posted && completed_held(cq, &qp->dev->waiter, qp->number, n))
             continue;
         if (dock_claim64(&v->claims[n], &claim, 0) && !posted)
             flush_one(qp, n);
