@@ -105,6 +105,7 @@ static enum dock_step nobody_there(struct dock_sq *sq, bool dead)
     if (dead || (qp->timeout_ns && sq->timeout_tries > qp->retry)) {
         dock_info("queue %u: %s, %u retries used up", qp->number,
                   dead ? "the peer is dead" : "the peer does not answer", qp->retry);
+        dock_sq_abandon(sq);
         return fail(sq, DOCK_ST_RETRY_EXC);
     }
     sq->timeout_tries++;
@@ -198,7 +199,10 @@ static struct dock_conn *reach_member(struct dock_sq *sq, struct dock_conn *grou
 static enum dock_step unplugged(struct dock_sq *sq)
 {
     sq->mid = true;
-    return dock_service_lossy(sq->x.service) ? sent_to_nobody(sq) : nobody_there(sq, false);
+    if (!dock_service_lossy(sq->x.service))
+        return nobody_there(sq, false);
+    dock_sq_abandon(sq); // the rest of a message that was begun
+    return sent_to_nobody(sq);
 }
 
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
@@ -206,11 +210,10 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     struct dock_xfer *x = &sq->x;
     enum dock_step instead = DOCK_STEP_IDLE;
 
-    if (__builtin_expect(x->service == DOCK_UD && dock_eid_is_group(x->eid), 0))
-        return to_group(sq);
-
     if (dock_link_down())
         return unplugged(sq);
+    if (__builtin_expect(x->service == DOCK_UD && dock_eid_is_group(x->eid), 0))
+        return to_group(sq);
 
     struct dock_conn *c = reach(sq, &instead);
     uint32_t before = x->done;

@@ -97,8 +97,10 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_conn *c = sq->conn;
 
+    // XRC: each request names the shared queue in whose domain its key is looked for, number 0 too.
     if (__builtin_expect(dock_link_down() || sq->mid || !c || !c->peer || !c->fabric->direct || sq->flight ||
-                             !sq->x.keyed || dock_probe_hook || stay->pi - sq->exec > sq->post.mask + 1 ||
+                             c->xrc || !sq->x.keyed || dock_probe_hook ||
+                             stay->pi - sq->exec > sq->post.mask + 1 ||
                              dock_peek32(&sq->rec->state) != DOCK_RTS,
                          0))
         return;

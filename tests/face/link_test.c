@@ -93,6 +93,45 @@ static void a_request_that_is_patient_outlives_it(void **state)
     pair_close(&l, &r);
 }
 
+// What is sent to a group meanwhile is lost like every datagram.
+static void a_port_that_is_down_reaches_no_group(void **state)
+{
+    struct ibv_ah_attr attr = {.is_global = 1,
+                               .port_num = 1,
+                               .grh = {.dgid.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, 1, 2, 9},
+                                       .sgid_index = 1,
+                                       .hop_limit = 1}};
+    struct end_options ud = {.type = IBV_QPT_UD};
+    struct ibv_send_wr wr;
+    struct ibv_sge sge;
+    struct ibv_ah *ah;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &ud);
+    ah = ibv_create_ah(l.pd, &attr);
+    CHECK(ah != NULL);
+    CHECK_INT(ibv_attach_mcast(r.qp, &attr.grh.dgid, 0), 0);
+    CHECK_INT(post_recv(&r, 9, 0, 128), 0);
+    sge = end_sge(&l, 0, 8);
+    wr = send_wr(1, IBV_WR_SEND, &sge, 0, 0);
+    wr.wr.ud.ah = ah;
+    wr.wr.ud.remote_qpn = 0xffffff;
+    wr.wr.ud.remote_qkey = 0x11111111;
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(r.rcq, 9, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(post_recv(&r, 9, 0, 128), 0);
+    set_port(l.ctx, true);
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_empty(r.rcq, 5);
+    set_port(l.ctx, false);
+    CHECK_INT(ibv_detach_mcast(r.qp, &attr.grh.dgid, 0), 0);
+    CHECK_INT(ibv_destroy_ah(ah), 0);
+    pair_close(&l, &r);
+}
+
 static unsigned filled(struct ibv_context *ctx)
 {
     struct ibv_gid_entry entry[32];
@@ -175,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_port_that_is_down_answers_nobody),
         cmocka_unit_test(a_request_that_is_patient_outlives_it),
+        cmocka_unit_test(a_port_that_is_down_reaches_no_group),
         cmocka_unit_test(an_address_comes_and_goes),
         cmocka_unit_test(an_address_that_is_nobodys_reaches_no_queue),
     };

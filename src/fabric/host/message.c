@@ -243,13 +243,13 @@ static enum dock_go receive_failed(struct dock_conn *c, struct dock_xfer *x, uin
     return done(x, ours);
 }
 
-// The rest of a message will not come. A queue that serves others goes on: its receive is told as flushed. So
-// does one of a connection that loses messages, with the same receive.
+// The rest of a message will not come. A queue that serves others goes on, XRC's shared one too: its receive
+// is told as flushed. So does one of a connection that loses messages, with the same receive.
 static void give_back(struct dock_conn *c, struct dock_xfer *x)
 {
     if (c->service == DOCK_UC && x->claimed)
         c->held = x->receive + 1;
-    if (dock_service_names(c->service) && x->claimed)
+    if ((dock_service_names(c->service) || c->xrc) && x->claimed)
         complete(c, x, DOCK_ST_FLUSH, 0);
 }
 
@@ -257,7 +257,8 @@ void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x)
 {
     if (dock_peek32(&c->peer->dead) || !dock_host_enter(c, true))
         return;
-    give_back(c, x);
+    if (!c->xrc || dock_host_xrc(c, x) == DOCK_OK) // the shared queue may be gone
+        give_back(c, x);
     dock_direct_leave(c);
 }
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// XRC below the faces: which shared queue a request names, and what becomes of a message that ends in the
+// middle.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+#include "device/link.h"
+#include "lib/pair.h"
+
+static struct dock_dev *open_device(void)
+{
+    struct dock_config cfg = {.no_engine_thread = true};
+    struct dock_dev *dev;
+
+    assert_int_equal(dock_dev_open(&cfg, &dev), 0);
+    return dev;
+}
+
+static void expect(struct dock_cq *cq, uint64_t id, uint32_t status)
+{
+    struct dock_wc wc;
+
+    assert_true(end_wait(cq, &wc, 10000));
+    assert_int_equal(wc.id, id);
+    assert_int_equal(wc.status, status);
+}
+
+// As the engine does when `drydock ctl port` was called.
+static void set_port(struct dock_dev *dev, bool down)
+{
+    struct dock_link link = {.down = down};
+
+    assert_int_equal(dock_link_write(dev->dir.fd, &link), 0);
+    dock_link_look(dev, false);
+    assert_int_equal(dock_link_down(), down);
+}
+
+struct xrc {
+    struct end ini; // its receive CQ and its memory are the other side's too
+    struct dock_rq *srq;
+    struct dock_qp *target;
+};
+
+static struct dock_qp *half(struct xrc *x, enum dock_xrc which)
+{
+    bool sends = which == DOCK_XRC_INI;
+    struct dock_qp_attr a = {.service = DOCK_RC,
+                             .role = sends ? DOCK_SENDS : DOCK_RECEIVES,
+                             .xrc = which,
+                             .xrcd = 5,
+                             .pd = x->ini.pd,
+                             .send_cq = x->ini.scq,
+                             .recv_cq = x->ini.rcq,
+                             .max_send_wr = sends ? 8 : 0,
+                             .max_send_sge = sends};
+    struct dock_qp *qp;
+
+    memcpy(a.eid, test_eid, 16);
+    assert_int_equal(dock_qp_create(x->ini.dev, &a, &qp), 0);
+    return qp;
+}
+
+static void xrc_open(struct xrc *x, struct dock_dev *dev)
+{
+    struct dock_qp_mod impatient = {.timeout = 1, .retry = 1, .rd_atomic = 1, .dest_rd_atomic = 1};
+    struct end_opts o = {.service = DOCK_RC};
+    struct dock_srq_attr a = {.max_wr = 8, .max_sge = 1};
+    struct end target = {.service = DOCK_RC};
+
+    end_open(&x->ini, dev, &o);
+    assert_int_equal(dock_qp_destroy(x->ini.qp), 0);
+    a.pd = x->ini.pd;
+    assert_int_equal(dock_xrc_srq_create(dev, &a, x->ini.rcq, 5, &x->srq), 0);
+    x->ini.qp = half(x, DOCK_XRC_INI);
+    target.qp = x->target = half(x, DOCK_XRC_TGT);
+    end_connect(&target, dock_qp_number(x->ini.qp), NULL);
+    end_connect(&x->ini, dock_qp_number(x->target), &impatient);
+}
+
+static void xrc_close(struct xrc *x)
+{
+    assert_int_equal(dock_qp_destroy(x->target), 0);
+    assert_int_equal(dock_xrc_srq_destroy(x->srq), 0);
+    end_close(&x->ini);
+}
+
+// It ends by itself, or nobody answers any more: the receive comes back, as flushed.
+static void what_an_initiator_had_begun_is_told_to_the_shared_queue(void **state)
+{
+    enum { LONG = 500000 };
+    struct dock_dev *dev = open_device();
+
+    (void)state;
+    for (unsigned down = 0; down < 2; down++) {
+        struct dock_sge sge;
+        struct xrc x;
+        xrc_open(&x, dev);
+        sge = (struct dock_sge){(uintptr_t)x.ini.mem, LONG, x.ini.mr->lkey};
+        dock_recv_begin(x.srq);
+        assert_int_equal(dock_recv_put(x.srq, 3, &sge, 1), 0);
+        dock_recv_end(x.srq);
+        struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &x.ini, &sge, LONG, LONG, x.ini.mr, 0);
+        wr.id = 7;
+        wr.remote = dock_srq_number(x.srq);
+        assert_int_equal(end_post(&x.ini, &wr), 0); // a budget of it
+        if (down)
+            set_port(dev, true);
+        else
+            dock_qp_error(x.ini.qp);
+        while (dock_qp_state(x.ini.qp) ==
+               DOCK_RTS) // who waits is looked at by the engine, which is not there
+            dock_sq_ring(&x.ini.qp->sq, DOCK_BY_ENGINE);
+        expect(x.ini.scq, 7, down ? DOCK_ST_RETRY_EXC : DOCK_ST_FLUSH);
+        expect(x.ini.rcq, 3, DOCK_ST_FLUSH);
+        if (down)
+            set_port(dev, false);
+        xrc_close(&x);
+    }
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+// The straight way of small WRITEs, over which the second goes, does not look at the number.
+static void number_zero_is_no_queue_for_a_small_write_either(void **state)
+{
+    struct dock_dev *dev = open_device();
+    struct dock_sge sge;
+    struct xrc x;
+
+    (void)state;
+    xrc_open(&x, dev);
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &x.ini, &sge, 0, 8, x.ini.mr, (uintptr_t)x.ini.mem + 4096);
+    for (unsigned i = 0; i < 3; i++) {
+        wr.id = i;
+        wr.remote = i < 2 ? dock_srq_number(x.srq) : 0;
+        assert_int_equal(end_post(&x.ini, &wr), 0);
+        expect(x.ini.scq, i, i < 2 ? DOCK_OK : DOCK_ST_REM_INV_REQ);
+    }
+    xrc_close(&x);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+static char dir[] = "/tmp/drydock-xrc-XXXXXX"; // whose port goes down
+
+static int remove_dir(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_an_initiator_had_begun_is_told_to_the_shared_queue),
+        cmocka_unit_test(number_zero_is_no_queue_for_a_small_write_either),
+    };
+
+    if (!mkdtemp(dir) || setenv("DRYDOCK_DIR", dir, 1))
+        return 1;
+    return cmocka_run_group_tests_name("XRC below the faces", tests, NULL, remove_dir);
+}
