@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // drydock ctl: the port goes down or up, the GID table changes, under the programs that run.
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "arena/rundir.h"
 #include "base/log.h"
@@ -60,22 +63,46 @@ static bool understood(int argc, char **argv)
     return argc == 4 && !strcmp(argv[1], "gid") && (!strcmp(argv[2], "add") || !strcmp(argv[2], "del"));
 }
 
+// One after the other: of two changes at once one would be lost. The directory's own descriptor only names
+// it.
+static int lock(const struct dock_rundir *dir)
+{
+    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int read_change_write(const struct dock_rundir *dir, char **argv)
+{
+    struct dock_link l;
+    int code, held = lock(dir);
+
+    if (held < 0)
+        return cli_fail(CLI_FAILED, "%s cannot be locked", dir->path);
+    if (dock_link_read(dir->fd, &l))
+        code = cli_fail(CLI_FAILED, "%s/%s cannot be read", dir->path, DOCK_LINK_FILE);
+    else
+        code = change(&l, argv);
+    if (code == CLI_OK && dock_link_write(dir->fd, &l))
+        code = cli_fail(CLI_FAILED, "%s/%s cannot be written", dir->path, DOCK_LINK_FILE);
+    close(held);
+    return code;
+}
+
 int cli_ctl(int argc, char **argv)
 {
     struct dock_rundir dir;
-    struct dock_link l;
     int code;
 
     if (!understood(argc, argv))
         return cli_fail(CLI_USAGE, "usage: drydock ctl port up|down, drydock ctl gid add|del ADDRESS");
     if (dock_rundir_open(NULL, &dir))
         return cli_fail(CLI_FAILED, "%s", dock_log_last());
-    if (dock_link_read(dir.fd, &l))
-        code = cli_fail(CLI_FAILED, "%s/%s cannot be read", dir.path, DOCK_LINK_FILE);
-    else
-        code = change(&l, argv);
-    if (code == CLI_OK && dock_link_write(dir.fd, &l))
-        code = cli_fail(CLI_FAILED, "%s/%s cannot be written", dir.path, DOCK_LINK_FILE);
+    code = read_change_write(&dir, argv);
     dock_rundir_close(&dir);
     return code;
 }

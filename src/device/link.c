@@ -62,6 +62,8 @@ int dock_link_read(int dir_fd, struct dock_link *out)
     }
     while (file && !err && fgets(line, sizeof line, file))
         err = take_line(line, &l);
+    if (file && !err && ferror(file))
+        err = -EIO;
     if (file)
         fclose(file);
     if (!err)
@@ -77,8 +79,12 @@ int dock_link_write(int dir_fd, const struct dock_link *l)
     static const uint8_t zero[16];
     char text[INET6_ADDRSTRLEN];
 
-    if (!file)
-        return -errno;
+    if (!file) {
+        int err = -errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
     fprintf(file, "port %s\n", l->down ? "down" : "up");
     for (unsigned i = 0; i < l->gids; i++)
         fprintf(file, "gid %s\n",
@@ -105,19 +111,37 @@ static void become(struct dock_dev *dev, const struct dock_link *l, bool tell)
         tell_all(dev, DOCK_EVENT_GID_CHANGE);
 }
 
+// What could not be read is tried again at every look, and told once.
+static void unread(const struct dock_dev *dev, int err)
+{
+    static bool said;
+
+    if (!said)
+        dock_warn("%s/%s cannot be read (%s): the port stays as it is until it can", dev->dir.path,
+                  DOCK_LINK_FILE, strerror(-err));
+    said = true;
+}
+
 void dock_link_look(struct dock_dev *dev, bool tell)
 {
+    struct stat st = {0}; // of no file: such a port is up
     struct dock_link l;
-    struct stat st;
+    int err;
 
-    // A device in a directory of its own choice is a test's.
-    if (dev->cfg.dir || fstatat(dev->dir.fd, DOCK_LINK_FILE, &st, AT_SYMLINK_NOFOLLOW))
+    if (dev->cfg.dir) // a device in a directory of its own choice is a test's
+        return;
+    if (fstatat(dev->dir.fd, DOCK_LINK_FILE, &st, AT_SYMLINK_NOFOLLOW) && errno != ENOENT)
         return;
     if (st.st_ino == seen_inode && !memcmp(&st.st_mtim, &seen, sizeof seen))
         return;
+    err = dock_link_read(dev->dir.fd, &l);
+    if (err && err != -EBADMSG) {
+        unread(dev, err);
+        return;
+    }
     seen = st.st_mtim;
     seen_inode = st.st_ino;
-    if (dock_link_read(dev->dir.fd, &l))
+    if (err)
         dock_warn("%s/%s is not what `drydock ctl` writes: the port stays as it is", dev->dir.path,
                   DOCK_LINK_FILE);
     else

@@ -8,10 +8,14 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/order.h"
 #include "device/internal.h"
+#include "device/link.h"
 #include "lib/duo.h"
 
 static struct dock_dev *open_device(void)
@@ -66,6 +70,60 @@ static void a_message_broken_off_leaves_its_receive_to_the_next(void **state)
         expect(b.rcq, i, DOCK_OK);
     }
     assert_int_equal(end_recv(&b, 2, b.mem, 8), 0); // none of them is held
+    end_close(&a);
+    end_close(&b);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+// As the engine does when `drydock ctl port` was called.
+static void set_port(struct dock_dev *dev, bool down)
+{
+    struct dock_link link = {.down = down};
+
+    assert_int_equal(dock_link_write(dev->dir.fd, &link), 0);
+    dock_link_look(dev, false);
+    assert_int_equal(dock_link_down(), down);
+}
+
+static void a_file_that_is_gone_is_a_port_that_is_up(void **state)
+{
+    struct dock_dev *dev = open_device();
+
+    (void)state;
+    set_port(dev, true);
+    assert_int_equal(unlinkat(dev->dir.fd, DOCK_LINK_FILE, 0), 0);
+    dock_link_look(dev, false);
+    assert_false(dock_link_down());
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+static void a_message_cut_by_the_port_leaves_its_receive_to_the_next(void **state)
+{
+    enum { LONG = 500000 };
+    struct dock_dev *dev = open_device();
+    struct end_opts o = {.service = DOCK_UC};
+    struct dock_sge sge;
+    struct end a, b;
+
+    (void)state;
+    end_open(&a, dev, &o);
+    end_open(&b, dev, &o);
+    pair_connect(&a, &b);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(end_recv(&b, i, b.mem, LONG), 0);
+    struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &a, &sge, 0, LONG, a.mr, 0);
+    wr.id = 7;
+    assert_int_equal(end_post(&a, &wr), 0); // a budget of it
+    set_port(dev, true);
+    expect(a.scq, 7, DOCK_OK); // the rest is lost
+    set_port(dev, false);
+    for (unsigned i = 0; i < 2; i++) {
+        wr = wr_onesided(DOCK_OP_SEND, &a, &sge, 0, 8, a.mr, 0);
+        wr.id = i;
+        assert_int_equal(end_post(&a, &wr), 0);
+        expect(a.scq, i, DOCK_OK);
+        expect(b.rcq, i, DOCK_OK);
+    }
     end_close(&a);
     end_close(&b);
     assert_int_equal(dock_dev_close(dev), 0);
@@ -179,14 +237,29 @@ static void the_word_of_used_hazards_is_not_believed_when_it_goes_down(void **st
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+static char dir[] = "/tmp/drydock-lossy-XXXXXX"; // whose port goes down
+
+static int remove_dir(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_broken_off_leaves_its_receive_to_the_next),
+        cmocka_unit_test(a_file_that_is_gone_is_a_port_that_is_up),
+        cmocka_unit_test(a_message_cut_by_the_port_leaves_its_receive_to_the_next),
         cmocka_unit_test(datagrams_of_many_senders_are_counted_exactly),
         cmocka_unit_test(the_word_of_used_hazards_is_not_believed_when_it_goes_down),
     };
 
+    if (!mkdtemp(dir) || setenv("DRYDOCK_DIR", dir, 1))
+        return 1;
     return cmocka_run_group_tests_name("services that lose messages, words that peers write", tests, NULL,
-                                       NULL);
+                                       remove_dir);
 }
