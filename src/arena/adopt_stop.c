@@ -36,6 +36,7 @@ enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
 struct thread {
     int32_t tid, signal; // to be delivered when it goes on
     uint64_t sp, tp;
+    bool group; // its process is stopped by a signal: it is to stay so
 };
 
 static struct {
@@ -77,6 +78,12 @@ static bool read_registers(struct thread *t)
 #endif
 }
 
+// A stop of the whole process, by SIGSTOP for instance; the stops that we ask for come with SIGTRAP.
+static bool is_group_stop(int status)
+{
+    return status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
+}
+
 // The stop that was asked for, or another one that came first: the thread stands still either way.
 static bool await_stop(struct thread *t)
 {
@@ -91,6 +98,7 @@ static bool await_stop(struct thread *t)
                 return false;
             if (status >> 16 == 0) // about to take a signal: it will when it is let go
                 t->signal = WSTOPSIG(status);
+            t->group = is_group_stop(status);
             return true;
         }
         if (ret < 0 && ret != -EINTR)
@@ -267,7 +275,8 @@ static bool follow_to_clone(struct thread *t)
     int status = 0; // the kernel fills it behind the compiler's back
 
     for (;;) {
-        if (trace(PTRACE_SYSCALL, t->tid, 0, t->signal))
+        // One whose process is stopped waits for SIGCONT, as it would without us.
+        if (t->group ? trace(PTRACE_LISTEN, t->tid, 0, 0) : trace(PTRACE_SYSCALL, t->tid, 0, t->signal))
             return false;
         t->signal = 0;
         long ret;
@@ -276,6 +285,7 @@ static bool follow_to_clone(struct thread *t)
         while (ret == -EINTR);
         if (ret != t->tid || !WIFSTOPPED(status))
             return false;
+        t->group = is_group_stop(status);
         if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
             t->signal = status >> 16 ? 0 : WSTOPSIG(status);
             continue;
