@@ -70,6 +70,8 @@ struct dock_adopt_ops {
     void (*resume)(void *user);
     // The pieces of a hold have changed. Between pause and resume.
     void (*changed)(void *user, struct dock_hold *h);
+    // We wait and are alive: peers that wait for us shall not take us for stopped.
+    void (*beat)(void *user);
 };
 
 struct dock_mirror;

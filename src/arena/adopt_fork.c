@@ -10,6 +10,7 @@
 // the program's own handlers let its threads go on.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -21,6 +22,7 @@
 #include "base/rawcall.h"
 
 #define RANGES 65536u // more mappings a process cannot have
+#define BEAT_MS 200
 
 struct range {
     struct dock_adopt *a;
@@ -103,15 +105,29 @@ static void leave(bool in_child)
         tell_of_threads();
 }
 
+// Until the child has closed its end, or is gone. The threads that would answer peers stand still: that takes
+// the longer the larger the memory, and peers give up who shows nothing for seconds.
+static void await_child(int end)
+{
+    struct pollfd p = {.fd = end, .events = POLLIN};
+    char byte;
+    int n;
+
+    while ((n = poll(&p, 1, BEAT_MS)) == 0 || (n < 0 && errno == EINTR))
+        for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+            if (a->engine) // else its device may be closed already, and only pages have stayed
+                a->ops->beat(a->user);
+    while (read(end, &byte, 1) < 0 && errno == EINTR)
+        ;
+}
+
 static void parent(void)
 {
     bool waits = at_fork.done[0] >= 0, no_pipe = at_fork.ranges && !waits;
-    char byte;
 
     if (waits) {
         close(at_fork.done[1]);
-        while (read(at_fork.done[0], &byte, 1) < 0 && errno == EINTR) // or the end: the child is gone
-            ;
+        await_child(at_fork.done[0]);
         close(at_fork.done[0]);
         at_fork.done[0] = at_fork.done[1] = -1;
     }

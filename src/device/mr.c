@@ -297,8 +297,15 @@ static void adopt_changed(void *user, struct dock_hold *h)
     free_pieces(dev, &was);
 }
 
+static void adopt_beat(void *user)
+{
+    struct dock_dev *dev = user;
+
+    dock_idtable_beat(&dev->ids_table, dev->waiter.me);
+}
+
 const struct dock_adopt_ops dock_mr_adopt_ops = {
-    .pause = adopt_pause, .resume = adopt_resume, .changed = adopt_changed};
+    .pause = adopt_pause, .resume = adopt_resume, .changed = adopt_changed, .beat = adopt_beat};
 
 // It names memory that it does not hold: what it touches is anywhere, and no move goes on beside it.
 static bool holds_nothing(const struct dock_mr *mr)
