@@ -175,7 +175,7 @@ static struct kept *kept_page(void)
 
 static bool same_file(const struct kept *k)
 {
-    struct stat st;
+    struct stat st = {.st_ino = 0}; // the kernel fills it behind the compiler's back
 
     return k->inode && !dock_rawcall(SYS_fstat, k->fd, (long)&st, 0, 0, 0, 0) && st.st_ino == k->inode &&
            st.st_dev == k->device;

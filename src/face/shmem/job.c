@@ -155,6 +155,7 @@ void osh_fatal(const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): started in the line above
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     if (osh.n)

@@ -305,7 +305,7 @@ static int open_with(int *symmetric, int queues, uint32_t blocks, unsigned flags
         return dock_refuse(EINVAL, "a table of %d queues of %u blocks: not the same in all PEs", queues,
                            blocks);
     struct osh_table *t = make_table(queues, flags & DRYDOCK_TABLE_RELAYS);
-    if (agree(symmetric, !t)) {
+    if (agree(symmetric, !t) || !t) {
         if (t)
             free_parts(t);
         return -dock_no_memory("a table of queues");
@@ -331,7 +331,7 @@ int drydock_table_open(int queues, uint32_t blocks, unsigned flags, struct drydo
         return ENOMEM;
     int err = open_with(symmetric, queues, blocks, flags, &t);
     shmem_free(symmetric);
-    if (err)
+    if (err || !t)
         return err;
     t->next = tables;
     tables = t;
