@@ -129,8 +129,9 @@ int main(void)
         litmus_teams();
     shmem_free(heap);
     static long late; // E07: looked at when the library is gone
+    long sent = 1;    // and left alone until then
     if (me == 0)
-        shmem_long_put_nbi(&late, &(long){1}, 1, n - 1);
+        shmem_long_put_nbi(&late, &sent, 1, n - 1);
     shmem_finalize();
     if (me == n - 1)
         must("E07", late == 1, "what was sent before shmem_finalize has not arrived");
