@@ -13,6 +13,7 @@
 #include "arena/rundir.h"
 #include "device/link.h"
 #include "face/lib/ends.h"
+#include "lib/own_dir.h"
 
 static struct dock_link now;
 
@@ -198,17 +199,6 @@ static void an_address_that_is_nobodys_reaches_no_queue(void **state)
     pair_close(&l, &r);
 }
 
-static char dir[] = "/tmp/drydock-link-XXXXXX";
-
-static int remove_dir(void **state)
-{
-    char command[64];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,7 +209,5 @@ int main(void)
         cmocka_unit_test(an_address_that_is_nobodys_reaches_no_queue),
     };
 
-    if (!mkdtemp(dir) || setenv("DRYDOCK_DIR", dir, 1))
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, remove_dir);
+    return cmocka_run_group_tests(tests, own_dir_make, own_dir_remove);
 }

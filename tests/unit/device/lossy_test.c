@@ -17,6 +17,7 @@
 #include "device/internal.h"
 #include "device/link.h"
 #include "lib/duo.h"
+#include "lib/own_dir.h"
 
 static struct dock_dev *open_device(void)
 {
@@ -237,17 +238,6 @@ static void the_word_of_used_hazards_is_not_believed_when_it_goes_down(void **st
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
-static char dir[] = "/tmp/drydock-lossy-XXXXXX"; // whose port goes down
-
-static int remove_dir(void **state)
-{
-    char command[64];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,8 +248,6 @@ int main(void)
         cmocka_unit_test(the_word_of_used_hazards_is_not_believed_when_it_goes_down),
     };
 
-    if (!mkdtemp(dir) || setenv("DRYDOCK_DIR", dir, 1))
-        return 1;
-    return cmocka_run_group_tests_name("services that lose messages, words that peers write", tests, NULL,
-                                       remove_dir);
+    return cmocka_run_group_tests_name("services that lose messages, words that peers write", tests,
+                                       own_dir_make, own_dir_remove);
 }

@@ -14,6 +14,7 @@
 
 #include "device/internal.h"
 #include "device/link.h"
+#include "lib/own_dir.h"
 #include "lib/pair.h"
 
 static struct dock_dev *open_device(void)
@@ -148,17 +149,6 @@ static void number_zero_is_no_queue_for_a_small_write_either(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
-static char dir[] = "/tmp/drydock-xrc-XXXXXX"; // whose port goes down
-
-static int remove_dir(void **state)
-{
-    char command[64];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,7 +156,5 @@ int main(void)
         cmocka_unit_test(number_zero_is_no_queue_for_a_small_write_either),
     };
 
-    if (!mkdtemp(dir) || setenv("DRYDOCK_DIR", dir, 1))
-        return 1;
-    return cmocka_run_group_tests_name("XRC below the faces", tests, NULL, remove_dir);
+    return cmocka_run_group_tests_name("XRC below the faces", tests, own_dir_make, own_dir_remove);
 }
