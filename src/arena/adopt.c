@@ -161,7 +161,7 @@ static bool others_concerned(const struct dock_hold *but, uint64_t lo, uint64_t 
 static void pause_all(void)
 {
     for (struct dock_adopt *a = dock_adopters; a; a = a->next)
-        if (!a->paused) {
+        if (!a->paused && !a->closed) {
             a->ops->pause(a->user);
             a->paused = true;
         }
@@ -423,6 +423,7 @@ bool dock_adopt_close(struct dock_adopt *a)
         dock_mirror_lingering(a, move_back);
     resume_all();
     clean = !a->lingering;
+    a->closed = true;
     if (!clean)
         dock_warn("%llu pages of the program stay in the arena of a device that is closed",
                   (unsigned long long)a->lingering);

@@ -89,6 +89,7 @@ struct dock_adopt {
     uint64_t lingering; // pages without a registration that could not be moved back
     unsigned whole;     // regions that touch memory without holding it: every move concerns them
     bool paused;
+    bool closed;           // its device is; it is listed for the pages that stayed
     bool moved_by_program; // the last move back did not find its pages where they were put
     bool inherited;        // in a forked child: there is nothing to move back
     // The engine thread works under the gate, and leaves it while it sleeps.
