@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "device/internal.h"
 #include "lib/duo.h"
+#include "lib/fork.h"
 
 #define MEM (1u << 20)
 #define SRC 4096u    // near: what is written, where READs and old values land
@@ -318,7 +319,8 @@ static void every_opcode_every_way_two_processes_plain(void **state)
 static void every_opcode_every_way_two_processes_adopted(void **state)
 {
     (void)state;
-    if (!place_possible(HOST_PLAIN) || getenv("DRYDOCK_EMULATED"))
+    // Sanitizers follow adoption in its own tests: there the rows are many and each is slow.
+    if (!place_possible(HOST_PLAIN) || getenv("DRYDOCK_EMULATED") || test_slow() > 1)
         skip();
     adopted = true;
     place_by_opcode_by_way(HOST_PLAIN);
