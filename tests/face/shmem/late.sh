@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # timeout: 300
+# alone: its PEs spin on both processors
 # The cases of order and completion under schedules that are delayed and reversed by a seed as far as is legal: first as
 # far as a queue's order allows, then as far as OpenSHMEM allows, where only a fence makes order. What is forbidden is never
 # seen. Then each promise that the cases rest on is taken away, and a case must miss it.
