@@ -6,30 +6,31 @@
 #include <unistd.h>
 
 #include "arena/rundir.h"
+#include "base/address.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "device/identity.h"
 #include "device/link.h"
 
-static const uint8_t zero[16];
+static const uint8_t free_entry[16]; // the table has holes where addresses went
 
 static int find(const struct dock_link *l, const uint8_t raw[16])
 {
     for (unsigned i = 0; i < l->gids; i++)
-        if (!memcmp(l->gid[i], raw, sizeof zero))
+        if (!memcmp(l->gid[i], raw, sizeof l->gid[i]))
             return (int)i;
     return -1;
 }
 
 static int add_gid(struct dock_link *l, const uint8_t raw[16], const char *text)
 {
-    int at = find(l, zero);
+    int at = find(l, free_entry);
 
     if (find(l, raw) >= 0)
         return cli_fail(CLI_FAILED, "%s is in the table already", text);
     if (at < 0 && dock_identity()->gids + l->gids >= DOCK_GID_TABLE - 1)
         return cli_fail(CLI_FAILED, "the GID table is full");
-    memcpy(l->gid[at < 0 ? (int)l->gids++ : at], raw, sizeof zero);
+    memcpy(l->gid[at < 0 ? (int)l->gids++ : at], raw, sizeof l->gid[0]);
     return CLI_OK;
 }
 
@@ -39,7 +40,7 @@ static int remove_gid(struct dock_link *l, const uint8_t raw[16], const char *te
 
     if (at < 0)
         return cli_fail(CLI_FAILED, "%s was not added: the host's own addresses stay", text);
-    memset(l->gid[at], 0, sizeof zero);
+    memset(l->gid[at], 0, sizeof l->gid[at]);
     return CLI_OK;
 }
 
@@ -47,11 +48,11 @@ static int change(struct dock_link *l, char **argv)
 {
     uint8_t raw[16];
 
-    if (!strcmp(argv[1], "port") && (!strcmp(argv[2], "up") || !strcmp(argv[2], "down"))) {
+    if (!strcmp(argv[1], "port")) {
         l->down = argv[2][0] == 'd';
         return CLI_OK;
     }
-    if (dock_link_address(argv[3], raw) || !memcmp(raw, zero, sizeof zero))
+    if (dock_link_address(argv[3], raw) || dock_address_is_zero(raw))
         return cli_fail(CLI_USAGE, "%s is no IPv4 or IPv6 address", argv[3]);
     return argv[2][0] == 'a' ? add_gid(l, raw, argv[3]) : remove_gid(l, raw, argv[3]);
 }

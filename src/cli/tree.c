@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/log.h"
 #include "base/version.h"
 
@@ -174,12 +175,11 @@ static void put_gids(struct tree *tree, const struct dock_identity *id)
 // A kernel's device has one network device; ours is that of the first IPv4 address, where one asks for it.
 static void put_netdev(struct tree *tree, const struct dock_identity *id)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     char name[IF_NAMESIZE];
     char path[16 + IF_NAMESIZE];
 
     for (unsigned i = 0; i < id->gids; i++) {
-        if (memcmp(id->gid[i].raw, mapped, sizeof(mapped)) != 0 || !if_indextoname(id->gid[i].ifindex, name))
+        if (!dock_address_is_ipv4(id->gid[i].raw) || !if_indextoname(id->gid[i].ifindex, name))
             continue;
         snprintf(path, sizeof(path), "/device/net/%s", name);
         make_directory(tree, below(tree, path));

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/log.h"
 #include "device/profile.h"
 
@@ -97,14 +98,14 @@ static void add_link_local(const struct ifaddrs *list)
 
 static unsigned add_ipv4(const struct ifaddrs *list, bool loopback)
 {
-    uint8_t raw[16] = {[10] = 0xff, [11] = 0xff};
+    uint8_t raw[16];
     unsigned found = 0;
 
     for (const struct ifaddrs *a = list; a; a = a->ifa_next) {
         const struct sockaddr_in *in = (const void *)a->ifa_addr;
         if (!usable(a, AF_INET) || !(a->ifa_flags & IFF_LOOPBACK) == loopback)
             continue;
-        memcpy(raw + 12, &in->sin_addr, 4);
+        dock_address_of_ipv4(raw, &in->sin_addr);
         add_gid(raw, a->ifa_name);
         found++;
     }
@@ -178,8 +179,7 @@ int dock_identity_add(const uint8_t (*raw)[16], unsigned n)
 
 bool dock_gid_filled(uint32_t index)
 {
-    static const uint8_t zero[16];
     const struct dock_identity *id = dock_identity();
 
-    return index < id->gids && memcmp(id->gid[index].raw, zero, sizeof zero) != 0;
+    return index < id->gids && !dock_address_is_zero(id->gid[index].raw);
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "device/identity.h"
 #include "device/internal.h"
 
@@ -26,9 +27,7 @@ int dock_link_address(const char *text, uint8_t raw[16])
         return 0;
     if (inet_pton(AF_INET, text, v4) != 1)
         return -EINVAL;
-    memset(raw, 0, 10);
-    memset(raw + 10, 0xff, 2);
-    memcpy(raw + 12, v4, 4);
+    dock_address_of_ipv4(raw, v4);
     return 0;
 }
 
@@ -76,7 +75,6 @@ int dock_link_write(int dir_fd, const struct dock_link *l)
 {
     int fd = openat(dir_fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    static const uint8_t zero[16];
     char text[INET6_ADDRSTRLEN];
 
     if (!file) {
@@ -88,7 +86,7 @@ int dock_link_write(int dir_fd, const struct dock_link *l)
     fprintf(file, "port %s\n", l->down ? "down" : "up");
     for (unsigned i = 0; i < l->gids; i++)
         fprintf(file, "gid %s\n",
-                memcmp(l->gid[i], zero, 16) ? inet_ntop(AF_INET6, l->gid[i], text, sizeof text) : "-");
+                dock_address_is_zero(l->gid[i]) ? "-" : inet_ntop(AF_INET6, l->gid[i], text, sizeof text));
     if (fclose(file) || renameat(dir_fd, NEW_FILE, dir_fd, DOCK_LINK_FILE))
         return -errno;
     return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "fabric/host/host.h"
 
 #define GRH_BYTES 40u
@@ -223,13 +224,11 @@ static void build_ipv6(const struct dock_xfer *x, uint8_t *ip)
 
 static void build_grh(const struct dock_xfer *x, uint8_t grh[GRH_BYTES])
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
     memset(grh, 0, GRH_BYTES);
-    if (memcmp(x->eid, mapped, sizeof mapped) != 0)
-        build_ipv6(x, grh);
-    else
+    if (dock_address_is_ipv4(x->eid))
         build_ipv4(x, grh + 20);
+    else
+        build_ipv6(x, grh);
 }
 
 // A receive that cannot take the message fails at its owner; the requester learns that the target could not.

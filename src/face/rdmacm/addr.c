@@ -3,6 +3,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 
+#include "base/address.h"
 #include "face/rdmacm/rdmacm_face.h"
 
 socklen_t cm_addr_len(const struct sockaddr *addr)
@@ -96,45 +97,36 @@ static void gid_of(const struct sockaddr *addr, union ibv_gid *gid)
         memcpy(gid->raw, &v6(addr)->sin6_addr, sizeof gid->raw);
         return;
     }
-    memset(gid->raw, 0, 10);
-    memset(gid->raw + 10, 0xff, 2);
-    memcpy(gid->raw + 12, &v4(addr)->sin_addr, 4);
-}
-
-static bool mapped(const union ibv_gid *gid)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    return !memcmp(gid->raw, prefix, sizeof prefix);
+    dock_address_of_ipv4(gid->raw, &v4(addr)->sin_addr);
 }
 
 int cm_addr_gid(const struct sockaddr *addr, union ibv_gid *gid, uint32_t *index)
 {
-    static const union ibv_gid zero;
     struct ibv_context *c = cm_device();
     struct ibv_port_attr port;
-    union ibv_gid wanted, entry, second = zero;
+    union ibv_gid wanted, entry, second = {.raw = {0}};
     uint32_t second_index = 0;
 
     if (!c || ibv_query_port(c, CM_PORT, &port))
         return -ENODEV;
     gid_of(addr, &wanted);
     for (int i = 0; i < port.gid_tbl_len; i++) {
-        if (ibv_query_gid(c, CM_PORT, i, &entry) || !memcmp(&entry, &zero, sizeof zero))
+        if (ibv_query_gid(c, CM_PORT, i, &entry) || dock_address_is_zero(entry.raw))
             continue;
         if (!memcmp(&entry, &wanted, sizeof entry)) {
             *gid = entry;
             *index = (uint32_t)i;
             return 0;
         }
-        if (!memcmp(&second, &zero, sizeof zero) && mapped(&entry) == mapped(&wanted)) {
+        if (dock_address_is_zero(second.raw) &&
+            dock_address_is_ipv4(entry.raw) == dock_address_is_ipv4(wanted.raw)) {
             second = entry;
             second_index = (uint32_t)i;
         }
     }
     // Loopback, and addresses that found no room in the table: any of the same family leads to the same
     // device.
-    if (!memcmp(&second, &zero, sizeof zero))
+    if (dock_address_is_zero(second.raw))
         return -ENODEV;
     *gid = second;
     *index = second_index;

@@ -3,6 +3,7 @@
 // queue pair is the device's business.
 #include <stdlib.h>
 
+#include "base/address.h"
 #include "face/rdmacm/rdmacm_face.h"
 
 struct cm_group {
@@ -22,9 +23,7 @@ static void group_gid(const struct sockaddr *addr, union ibv_gid *gid)
         memcpy(gid->raw, &((const struct sockaddr_in6 *)addr)->sin6_addr, sizeof gid->raw);
         return;
     }
-    memset(gid->raw, 0, 10);
-    memset(gid->raw + 10, 0xff, 2);
-    memcpy(gid->raw + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
+    dock_address_of_ipv4(gid->raw, &((const struct sockaddr_in *)addr)->sin_addr);
 }
 
 int cm_group_joined(struct cm_event *e)

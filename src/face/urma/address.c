@@ -6,23 +6,17 @@
 #include <netpacket/packet.h>
 #include <stdlib.h>
 
+#include "base/address.h"
 #include "face/urma/urma_face.h"
 
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
 // ---- EIDs are the addresses of the host's interfaces
-
-static bool is_mapped(const uint8_t raw[16])
-{
-    return !memcmp(raw, mapped, sizeof mapped);
-}
 
 static void to_net(const struct dock_gid *g, urma_net_addr_t *out)
 {
     memset(out, 0, sizeof *out);
-    if (is_mapped(g->raw)) {
+    if (dock_address_is_ipv4(g->raw)) {
         out->sin_family = AF_INET;
-        memcpy(&out->in4, g->raw + sizeof mapped, sizeof out->in4);
+        memcpy(&out->in4, g->raw + DOCK_MAPPED_BYTES, sizeof out->in4);
         out->prefix_len = 32;
     } else {
         out->sin_family = AF_INET6;
@@ -34,8 +28,7 @@ static void to_net(const struct dock_gid *g, urma_net_addr_t *out)
 static bool from_net(const urma_net_addr_t *a, uint8_t raw[16])
 {
     if (a->sin_family == AF_INET) {
-        memcpy(raw, mapped, sizeof mapped);
-        memcpy(raw + sizeof mapped, &a->in4, sizeof a->in4);
+        dock_address_of_ipv4(raw, &a->in4);
         return true;
     }
     if (a->sin_family == AF_INET6)

@@ -2,6 +2,7 @@
 // Address handles and what the manual calls address vectors.
 #include <stdlib.h>
 
+#include "base/address.h"
 #include "device/identity.h"
 #include "face/verbs/verbs_face.h"
 
@@ -10,8 +11,6 @@ static dock_a32 handles_given;
 
 int vb_check_av(const struct ibv_ah_attr *av, const char *call)
 {
-    static const uint8_t zero[16];
-
     if (av->port_num != VB_PORT)
         return dock_refuse(EINVAL, "%s: port %u in the address vector: the only port is 1", call,
                            av->port_num);
@@ -20,7 +19,7 @@ int vb_check_av(const struct ibv_ah_attr *av, const char *call)
                            call);
     if (!dock_gid_filled(av->grh.sgid_index))
         return dock_refuse(EINVAL, "%s: source GID index %u is an empty entry", call, av->grh.sgid_index);
-    if (!memcmp(av->grh.dgid.raw, zero, sizeof zero))
+    if (dock_address_is_zero(av->grh.dgid.raw))
         return dock_refuse(EINVAL, "%s: the destination GID is all zeros", call);
     // Of the flow label 20 bits count. Adapters drop the others, and programs give all ones.
     if (av->sl > 15)
@@ -79,11 +78,8 @@ static bool ipv4_header(const struct ibv_grh *grh, union ibv_gid *source, union 
 
     if (byte[0] >> 4 == 6 || byte[20] != 0x45)
         return false;
-    memset(source->raw, 0, 10);
-    memset(source->raw + 10, 0xff, 2);
-    memcpy(source->raw + 12, byte + 32, 4);
-    memcpy(destination->raw, source->raw, 12);
-    memcpy(destination->raw + 12, byte + 36, 4);
+    dock_address_of_ipv4(source->raw, byte + 32);
+    dock_address_of_ipv4(destination->raw, byte + 36);
     return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The hot path: a WR of verbs becomes one of the device, a completion of the device becomes a wc.
 // Nothing here may allocate, take a lock of its own or make a system call.
+#include "base/address.h"
 #include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
@@ -309,9 +310,7 @@ unsigned int vb_wc_flags(const struct dock_wc *wc)
 // The network type of a datagram, where mlx5 puts it and UCX looks for it: bit 3 UDP, low bits 2 = IPv4.
 uint8_t vb_wc_sl(const struct dock_wc *wc)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-    return wc->grh && !memcmp(wc->eid, mapped, sizeof mapped) ? 0x0a : 0;
+    return wc->grh && dock_address_is_ipv4(wc->eid) ? 0x0a : 0;
 }
 
 int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
