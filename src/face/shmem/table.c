@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/direct_view.h"
 #include "fabric/fabric.h"
 #include "face/shmem/api.h"
 #include "face/shmem/collective.h"
@@ -95,21 +96,7 @@ static int make_straight(struct osh_table *t, uint32_t blocks)
             err = make_queue(t, pe, blocks, NULL, &v);
             if (err)
                 break;
-            *entry(t, pe, pe, i) = (struct drydock_queue){
-                .ring = (unsigned char *)v.ring,
-                .cq = (const unsigned char *)v.cq,
-                .doorbell = (_Atomic uint32_t *)v.doorbell,
-                .cq_doorbell = (_Atomic uint32_t *)v.cq_doorbell,
-                .page = v.page,
-                .state = (const _Atomic uint32_t *)v.state,
-                .blocks = v.blocks,
-                .cqes = v.cqes,
-                .id = dock_qp_number(t->own[t->owned - 1].qp),
-                .head = v.pi,
-                .rung = v.pi,
-                .tail = v.pi,
-                .cq_head = v.ci,
-            };
+            *entry(t, pe, pe, i) = dock_direct_view(&v, dock_qp_number(t->own[t->owned - 1].qp));
         }
     return err;
 }

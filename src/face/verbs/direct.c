@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Queue pairs that the program drives itself: include/drydock/verbs.h.
+#include "device/direct_view.h"
 #include "drydock/verbs.h"
 #include "face/verbs/verbs_face.h"
 
@@ -32,20 +33,6 @@ int drydock_direct_queue(struct ibv_qp *qp, struct drydock_queue *out)
         return dock_refuse(EINVAL, "drydock_direct_queue: no queue pair or nowhere to put the view");
     if (dock_qp_direct(vb_qp(qp)->dev, &view))
         return EINVAL;
-    *out = (struct drydock_queue){
-        .ring = (unsigned char *)view.ring,
-        .cq = (const unsigned char *)view.cq,
-        .doorbell = (_Atomic uint32_t *)view.doorbell,
-        .cq_doorbell = (_Atomic uint32_t *)view.cq_doorbell,
-        .page = view.page,
-        .state = (const _Atomic uint32_t *)view.state,
-        .blocks = view.blocks,
-        .cqes = view.cqes,
-        .id = qp->qp_num,
-        .head = view.pi,
-        .rung = view.pi,
-        .tail = view.pi,
-        .cq_head = view.ci,
-    };
+    *out = dock_direct_view(&view, qp->qp_num);
     return 0;
 }
