@@ -18,23 +18,20 @@
 #include "device/link.h"
 #include "lib/duo.h"
 #include "lib/own_dir.h"
+#include "lib/port_down.h"
 
-static struct dock_dev *open_device(void)
+// Both of them, in the order of posting: the one that a broken message had begun is not lost.
+static void the_receives_serve_the_next(struct end *a, struct end *b)
 {
-    struct dock_config cfg = {.no_engine_thread = true};
-    struct dock_dev *dev;
+    struct dock_sge sge;
 
-    assert_int_equal(dock_dev_open(&cfg, &dev), 0);
-    return dev;
-}
-
-static void expect(struct dock_cq *cq, uint64_t id, uint32_t status)
-{
-    struct dock_wc wc;
-
-    assert_true(end_wait(cq, &wc, 10000));
-    assert_int_equal(wc.id, id);
-    assert_int_equal(wc.status, status);
+    for (unsigned i = 0; i < 2; i++) {
+        struct dock_wr wr = wr_onesided(DOCK_OP_SEND, a, &sge, 0, 8, a->mr, 0);
+        wr.id = i;
+        assert_int_equal(end_post(a, &wr), 0);
+        expect(a->scq, i, DOCK_OK);
+        expect(b->rcq, i, DOCK_OK);
+    }
 }
 
 // As on a wire: of two pieces the second never comes, and the next message begins in the same receive.
@@ -63,27 +60,11 @@ static void a_message_broken_off_leaves_its_receive_to_the_next(void **state)
     expect(a.scq, 7, DOCK_ST_LOC_PROT);
     assert_int_equal(dock_qp_state(a.qp), DOCK_SQE);
     assert_int_equal(dock_qp_modify(a.qp, &rts), 0);
-    for (unsigned i = 0; i < 2; i++) {
-        wr = wr_onesided(DOCK_OP_SEND, &a, &sge, 0, 8, a.mr, 0);
-        wr.id = i;
-        assert_int_equal(end_post(&a, &wr), 0);
-        expect(a.scq, i, DOCK_OK);
-        expect(b.rcq, i, DOCK_OK);
-    }
+    the_receives_serve_the_next(&a, &b);
     assert_int_equal(end_recv(&b, 2, b.mem, 8), 0); // none of them is held
     end_close(&a);
     end_close(&b);
     assert_int_equal(dock_dev_close(dev), 0);
-}
-
-// As the engine does when `drydock ctl port` was called.
-static void set_port(struct dock_dev *dev, bool down)
-{
-    struct dock_link link = {.down = down};
-
-    assert_int_equal(dock_link_write(dev->dir.fd, &link), 0);
-    dock_link_look(dev, false);
-    assert_int_equal(dock_link_down(), down);
 }
 
 static void a_file_that_is_gone_is_a_port_that_is_up(void **state)
@@ -118,13 +99,7 @@ static void a_message_cut_by_the_port_leaves_its_receive_to_the_next(void **stat
     set_port(dev, true);
     expect(a.scq, 7, DOCK_OK); // the rest is lost
     set_port(dev, false);
-    for (unsigned i = 0; i < 2; i++) {
-        wr = wr_onesided(DOCK_OP_SEND, &a, &sge, 0, 8, a.mr, 0);
-        wr.id = i;
-        assert_int_equal(end_post(&a, &wr), 0);
-        expect(a.scq, i, DOCK_OK);
-        expect(b.rcq, i, DOCK_OK);
-    }
+    the_receives_serve_the_next(&a, &b);
     end_close(&a);
     end_close(&b);
     assert_int_equal(dock_dev_close(dev), 0);
