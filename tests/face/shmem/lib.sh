@@ -11,13 +11,14 @@ trap 'rm -rf "$work"' EXIT
 [ -x "$build/bin/oshrun" ] || { echo "skipped: $build/bin/oshrun is not built"; exit 77; }
 [ "${DRYDOCK_EMULATED:-0}" = 0 ] || { echo "skipped: a job of several emulated processes takes minutes"; exit 77; }
 
-# job N PROGRAM ARGS: output in $out, messages in $err, exit status in $status.
+# job N PROGRAM ARGS: output in $out, messages in $err, exit status in $status. It has $limit seconds.
+limit=50
 job()
 {
     local n=$1
     shift
     again="build/dev/bin/oshrun -np $n $*"
-    timeout -k 2 50 "$build/bin/oshrun" -np "$n" "$@" >"$work/out" 2>"$work/err"
+    timeout -k 2 $limit "$build/bin/oshrun" -np "$n" "$@" >"$work/out" 2>"$work/err"
     status=$?
     out=$(cat "$work/out")
     err=$(cat "$work/err")
