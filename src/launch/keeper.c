@@ -66,8 +66,8 @@ static void keep(int from, const char *dir)
     setsid(); // what ends the launcher's group is not for us
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO;
-         fd++) // who reads the job's output waits for its end only
+    // Who reads the job's output waits for its end only.
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         close(fd);
     listen_to(from, group);
     for (unsigned i = 0; i < DOCK_JOB_MAX; i++)
