@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 
 #include "base/log.h"
 #include "fault/nth_calls.h"
@@ -70,6 +72,18 @@ static struct wealth count(void)
     return (struct wealth){n, live_maps, live_blocks};
 }
 
+// What threads of the libraries close, they close when they come to it.
+static struct wealth settled(const struct wealth *wanted)
+{
+    struct wealth w = count();
+
+    for (int i = 0; i < 400 && memcmp(&w, wanted, sizeof w) != 0; i++) {
+        usleep(5000);
+        w = count();
+    }
+    return w;
+}
+
 static int wrong(long n, const char *what, long expected, long got)
 {
     const char *call = atomic_load(&failed_call);
@@ -89,7 +103,7 @@ static int one(long n, struct wealth *before, bool *failed, bool *error)
     dock_publish64(&countdown, (uint64_t)n);
     ret = live();
     dock_publish64(&countdown, 0);
-    struct wealth after = count();
+    struct wealth after = settled(before);
     *failed = atomic_load(&failed_call) != NULL;
     *error = ret != 0;
     if (ret < 0 || (ret && (!*failed || ret == ETIMEDOUT || ret == EBADMSG)))
@@ -103,6 +117,46 @@ static int one(long n, struct wealth *before, bool *failed, bool *error)
     if (after.blocks != before->blocks)
         bad = wrong(n, "heap blocks", before->blocks, after.blocks);
     *before = after; // a leak is told once
+    return bad;
+}
+
+// In a process that has not asked for anything yet, the n-th call of the first step fails; what could not be
+// done once is then done by the next life. True: nothing failed any more.
+static bool first(long n, int *bad)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (!pid) {
+        int all = nsteps, ret, again;
+
+        nsteps = 1;
+        dock_publish64(&countdown, (uint64_t)n);
+        ret = live();
+        dock_publish64(&countdown, 0);
+        nsteps = all;
+        if (ret < 0 || (ret && !atomic_load(&failed_call)))
+            _exit(wrong(n, "a positive errno value of a failed call", atomic_load(&failed_code), ret));
+        again = live();
+        if (again)
+            _exit(wrong(n, "the whole life after a start that failed", 0, again));
+        _exit(atomic_load(&failed_call) ? 0 : 2);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return false;
+    *bad |= !WIFEXITED(status) || WEXITSTATUS(status) == 1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 2;
+}
+
+static int first_main(void)
+{
+    int bad = 0, clean = 0;
+    long n = 0;
+
+    fflush(stdout);
+    while (clean < 5)
+        clean = first(++n, &bad) ? clean + 1 : 0;
+    printf("%ld calls of a first start failed in turn\n", n - 5);
     return bad;
 }
 

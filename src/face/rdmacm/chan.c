@@ -51,7 +51,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
             cm_refuse_child(cm_id(e->event.id));
         if (e->group)
             cm_group_acked(e->group); // nobody will
-        free(e);
+        cm_event_free(e);
     }
     chan->first = NULL;
     if (chan->generation == cm.generation)
@@ -68,6 +68,10 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
     struct cm_event *e = calloc(1, sizeof *e);
 
     if (!e) {
+        e = id->spare;
+        id->spare = NULL;
+    }
+    if (!e) {
         dock_error("no memory for %s: the event is lost", rdma_event_str(type));
         return NULL;
     }
@@ -76,6 +80,18 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
     e->event.status = status;
     e->counted = id;
     return e;
+}
+
+void cm_event_free(struct cm_event *e)
+{
+    struct cm_id *id = e->counted;
+
+    if (id->spare) {
+        free(e);
+        return;
+    }
+    memset(e, 0, sizeof *e);
+    id->spare = e;
 }
 
 static void signal_readable(struct cm_chan *chan)
@@ -109,7 +125,7 @@ static void empty_means_quiet(struct cm_chan *chan)
 void cm_event_queue(struct cm_event *e)
 {
     if (!e->counted->id.channel) { // nobody can get it any more
-        free(e);
+        cm_event_free(e);
         return;
     }
     put(cm_chan(e->counted->id.channel), e);
@@ -154,7 +170,7 @@ void cm_events_drop(struct cm_id *id)
         next = e->next;
         if (e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
             cm_refuse_child(cm_id(e->event.id));
-        free(e);
+        cm_event_free(e);
     }
 }
 
@@ -164,7 +180,7 @@ unsigned cm_events_forget(struct cm_id *id, const struct cm_group *group)
 
     for (struct cm_event *e = pick(cm_chan(id->id.channel), id, group), *next; e; e = next, n++) {
         next = e->next;
-        free(e);
+        cm_event_free(e);
     }
     return n;
 }
@@ -313,9 +329,9 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
     e->counted->acked++;
     if (e->group)
         cm_group_acked(e->group);
+    cm_event_free(e);
     pthread_cond_broadcast(&cm.acked);
     cm_release();
-    free(e);
     return 0;
 }
 

@@ -28,8 +28,15 @@ static bool may_listen_soon(const struct cm_id *id, uint64_t now)
     return now < id->give_up_ms - cm.patience_ms + GRACE_MS && cm_port_bound(&port);
 }
 
-void cm_try_request(struct cm_id *id, uint64_t now)
+// This process is short of something: that says nothing about the peer.
+static bool is_shortage(int ret)
 {
+    return ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM || ret == -ENOBUFS || ret == -ENOSPC;
+}
+
+int cm_try_request(struct cm_id *id, uint64_t now)
+{
+    bool shortage;
     int fd = -1, ret = connect_to(id, false, &fd);
 
     if (ret == -ECONNREFUSED)
@@ -42,19 +49,22 @@ void cm_try_request(struct cm_id *id, uint64_t now)
         ret = cm_msg_send(fd, id->request);
     if (!ret) {
         cm_set_deadline(id, id->give_up_ms);
-        return;
+        return 0;
     }
     cm_hang_up(id);
-    if ((ret == -EAGAIN && now < id->give_up_ms) || (ret == -ECONNREFUSED && may_listen_soon(id, now))) {
+    shortage = is_shortage(ret);
+    if (((ret == -EAGAIN || shortage) && now < id->give_up_ms) ||
+        (ret == -ECONNREFUSED && may_listen_soon(id, now))) {
         cm_set_deadline(id, now + RETRY_MS);
     } else if (cm_is_ud(id)) {
         cm_unreachable(id, ret == -ECONNREFUSED ? CM_SIDR_UNSUPPORTED : -ETIMEDOUT);
-    } else if (ret == -EAGAIN) {
+    } else if (ret == -EAGAIN || shortage) {
         cm_unreachable(id, -ETIMEDOUT);
     } else {
         dock_refuse(0, "rdma_connect: nobody listens on that port");
         cm_rejected(id, CM_REJ_INVALID_SERVICE, NULL);
     }
+    return shortage ? ret : 0;
 }
 
 static uint8_t least(uint8_t a, uint8_t b)
@@ -134,7 +144,14 @@ static int request(struct cm_id *id, const struct rdma_conn_param *p)
     id->request = m;
     id->state = CM_REQ_SENT;
     id->give_up_ms = cm_now_ms() + cm.patience_ms;
-    cm_try_request(id, cm_now_ms());
+    ret = cm_try_request(id, cm_now_ms());
+    if (ret) {
+        cm_set_deadline(id, 0);
+        free(m);
+        id->request = NULL;
+        id->state = CM_ROUTE;
+        return dock_refuse(ret, "rdma_connect: this process cannot ask: %s", strerror(-ret));
+    }
     return 0;
 }
 

@@ -25,6 +25,8 @@ static struct ibv_context *open_it(void)
     if (list)
         ibv_free_device_list(list);
     if (!c || ibv_query_device(c, &attr)) {
+        if (c)
+            ibv_close_device(c);
         errno = dock_refuse(ENODEV, "rdma_cm: there is no verbs device");
         return NULL;
     }

@@ -23,8 +23,11 @@ struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum 
 {
     struct cm_id *id = calloc(1, sizeof *id);
 
-    if (!id) {
+    if (id)
+        id->spare = calloc(1, sizeof *id->spare);
+    if (!id || !id->spare) {
         dock_refuse(ENOMEM, "rdma_cm: no memory for an id");
+        free(id);
         return NULL;
     }
     id->id.channel = channel;
@@ -113,6 +116,7 @@ void cm_ids_orphan(const struct cm_chan *chan)
 
 void cm_id_free(struct cm_id *id)
 {
+    free(id->spare);
     free(id->request);
     free(id->ep_attr);
     free(id->connect);

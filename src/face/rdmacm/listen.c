@@ -146,7 +146,7 @@ static struct cm_id *make_child(struct cm_id *listener, const struct cm_msg *m)
     memcpy(&a->src_addr, &m->dst, cm_addr_len(&m->dst.any));
     memcpy(&a->dst_addr, &m->src, cm_addr_len(&m->src.any));
     if (cm_take_device(child) || cm_addr_gid(&a->dst_addr, &a->addr.ibaddr.dgid, &unused)) {
-        free(child);
+        cm_id_free(child);
         return NULL;
     }
     cm_fill_path(child);
@@ -198,8 +198,9 @@ static int admit(struct cm_id *listener, int fd, const struct cm_msg *m)
         return -ENOMEM;
     e = cm_event_new(child, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
     if (!e || cm_watch(fd, CM_SRC_CONN, child)) {
-        free(e);
-        free(child);
+        if (e)
+            cm_event_free(e);
+        cm_id_free(child);
         return -ENOMEM;
     }
     child->sock = fd;

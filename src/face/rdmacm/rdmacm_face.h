@@ -122,6 +122,7 @@ struct cm_id {
     size_t connect_len;
     struct ibv_sa_path_rec path;
     struct cm_group *groups;
+    struct cm_event *spare; // of an event that finds no memory; NULL while it is on its way
 };
 
 struct cm_node {
@@ -247,8 +248,11 @@ void cm_port_name(const struct cm_port *port, bool any, char name[CM_NAME]);
 
 // ---- chan.c
 
-// Lock held. An event for `id`; NULL without memory (logged). Filled by the caller, then queued.
+// Lock held. An event for `id`, filled by the caller, then queued. Where memory is short an id has one event
+// of its own, so that who waits for an outcome is told; NULL without that (logged).
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
+// Lock held, before `counted` may go.
+void cm_event_free(struct cm_event *e);
 void cm_event_queue(struct cm_event *e);
 // Both in one, for events that carry nothing.
 void cm_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
@@ -302,8 +306,8 @@ void cm_goodbye(struct cm_id *id);
 // ---- connect.c
 
 // Lock held. Send the request, now or later: a listener that has no room at the moment is asked again until
-// patience ends.
-void cm_try_request(struct cm_id *id, uint64_t now_ms);
+// patience ends. -errno where this process lacks what asking takes (it is asked again then, too).
+int cm_try_request(struct cm_id *id, uint64_t now_ms);
 // Delivery of a CONNECT_RESPONSE, without lock: move the queue pair, tell the peer. 0, or -1 and errno.
 int cm_finish_response(struct cm_id *id);
 

@@ -38,16 +38,32 @@ static void drop_memory(struct rs_memory *m)
     *m = (struct rs_memory){0};
 }
 
+// One that nobody ever waits in: rs_disarm relies on it.
+static int make_channel(struct rs *rs)
+{
+    struct ibv_comp_channel *c = ibv_create_comp_channel(rs->id->verbs);
+    int ret;
+
+    if (!c)
+        return -errno;
+    if (fcntl(c->fd, F_SETFL, O_NONBLOCK)) {
+        ret = -errno;
+        ibv_destroy_comp_channel(c);
+        return ret;
+    }
+    rs->comp = c;
+    return 0;
+}
+
 static int make_queues(struct rs *rs)
 {
     struct ibv_qp_init_attr attr = {
         .cap = {RS_DEPTH, 2 * RS_DEPTH, 1, 1, 0}, .qp_type = IBV_QPT_RC, .sq_sig_all = 1};
-    struct ibv_context *c = rs->id->verbs;
+    int ret = make_channel(rs);
 
-    rs->comp = ibv_create_comp_channel(c);
-    if (!rs->comp || fcntl(rs->comp->fd, F_SETFL, O_NONBLOCK))
-        return -errno;
-    rs->cq = ibv_create_cq(c, 3 * RS_DEPTH + 1, NULL, rs->comp, 0);
+    if (ret)
+        return ret;
+    rs->cq = ibv_create_cq(rs->id->verbs, 3 * RS_DEPTH + 1, NULL, rs->comp, 0);
     if (!rs->cq)
         return -errno;
     attr.send_cq = attr.recv_cq = rs->cq;
