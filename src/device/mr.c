@@ -319,9 +319,10 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
     bool adopt = adopts(dev);
     int err;
 
-    if (adopt)
+    if (adopt) {
         dock_adopt_lock();
-    dev->adopt.whole += adopt && holds_nothing(mr);
+        dev->adopt.whole += holds_nothing(mr);
+    }
     err = mr->implicit || mr->kind == DOCK_SEG_NOTHING ? 0 : locate(dev, mr);
     if (!err) {
         err = dock_tid_take(dev, mr);
@@ -333,10 +334,11 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
         if (!mr->implicit)
             dock_segrec_publish(dev, mr, 0);
     }
-    if (err)
-        dev->adopt.whole -= adopt && holds_nothing(mr);
-    if (adopt)
+    if (adopt) {
+        if (err)
+            dev->adopt.whole -= holds_nothing(mr);
         dock_adopt_unlock();
+    }
     return err;
 }
 
@@ -478,6 +480,7 @@ int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
 int dock_mr_deregister(struct dock_mr *mr)
 {
     struct dock_dev *dev = mr->dev;
+    bool adopt = adopts(dev);
     uint32_t windows;
 
     pthread_mutex_lock(&dev->lock);
@@ -492,11 +495,12 @@ int dock_mr_deregister(struct dock_mr *mr)
     dock_segrec_clear(dev, mr->tid);
     dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
     dock_quiesce(dev, NULL);
-    if (adopts(dev))
+    if (adopt) {
         dock_adopt_lock();
-    dev->adopt.whole -= adopts(dev) && holds_nothing(mr);
+        dev->adopt.whole -= holds_nothing(mr);
+    }
     leave_memory(dev, mr);
-    if (adopts(dev))
+    if (adopt)
         dock_adopt_unlock();
     dock_tid_give(dev, mr);
     dock_count_down(dev, &dev->n_mr);

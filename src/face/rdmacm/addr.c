@@ -306,8 +306,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src_addr, struct 
     ret = check_resolve(id, src_addr, &any.any);
     if (!ret)
         ret = resolve(id, src_addr, &any.any);
-    cm_release();
-    return ret ? cm_fail(ret) : cm_complete(id);
+    return cm_end_call(id, ret);
 }
 
 void cm_fill_path(struct cm_id *id)
@@ -350,6 +349,5 @@ int rdma_resolve_route(struct rdma_cm_id *rid, int timeout_ms)
         id->state = CM_ROUTE;
         cm_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     }
-    cm_release();
-    return ret ? cm_fail(ret) : cm_complete(id);
+    return cm_end_call(id, ret);
 }

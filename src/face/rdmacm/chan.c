@@ -335,12 +335,10 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
     return 0;
 }
 
-int cm_complete(struct cm_id *id)
+static int complete(struct cm_id *id)
 {
     struct rdma_cm_event *e;
 
-    if (!id->sync)
-        return 0;
     if (id->id.event) {
         rdma_ack_cm_event(id->id.event);
         id->id.event = NULL;
@@ -351,4 +349,14 @@ int cm_complete(struct cm_id *id)
     if (!e->status)
         return 0;
     return cm_fail(e->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : e->status);
+}
+
+int cm_end_call(struct cm_id *id, int ret)
+{
+    bool sync = id->sync;
+
+    cm_release();
+    if (ret)
+        return cm_fail(ret);
+    return sync ? complete(id) : 0;
 }

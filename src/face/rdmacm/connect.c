@@ -164,8 +164,7 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
         return -1;
     cm_acquire();
     ret = request(id, conn_param);
-    cm_release();
-    return ret ? cm_fail(ret) : cm_complete(id);
+    return cm_end_call(id, ret);
 }
 
 // The answer to a reply: the connection stands.
@@ -261,11 +260,10 @@ static int reply(struct cm_id *id, const struct rdma_conn_param *p)
     return 0;
 }
 
-static int finish_accept(struct cm_id *id)
+// A synchronous datagram id has nothing to wait for: nobody answers it. Without lock.
+static int forget_event(struct cm_id *id)
 {
-    if (!cm_is_ud(id))
-        return cm_complete(id);
-    if (id->sync && id->id.event) {
+    if (id->id.event) {
         rdma_ack_cm_event(id->id.event);
         id->id.event = NULL;
     }
@@ -297,12 +295,13 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
         return ret;
     cm_acquire();
     ret = reply(id, conn_param);
+    if (!ret && !(id->sync && cm_is_ud(id)))
+        return cm_end_call(id, 0);
     cm_release();
-    if (ret) {
-        cm_qp_to_err(id);
-        return cm_fail(ret);
-    }
-    return finish_accept(id);
+    if (!ret)
+        return forget_event(id);
+    cm_qp_to_err(id);
+    return cm_fail(ret);
 }
 
 static int reject(struct cm_id *id, const void *data, uint8_t len, uint8_t reason)
@@ -392,7 +391,7 @@ static void part(struct cm_id *id)
 int rdma_disconnect(struct rdma_cm_id *rid)
 {
     struct cm_id *id = cm_id(rid);
-    bool never, over;
+    bool never, nothing;
 
     if (!cm_id_ok(rid, "rdma_disconnect"))
         return -1;
@@ -404,9 +403,11 @@ int rdma_disconnect(struct rdma_cm_id *rid)
     if (cm_qp_to_err(id))
         return -1;
     cm_acquire();
-    over = id->state == CM_OVER;
+    // Nothing is on its way then that a synchronous id could wait for.
+    nothing = id->state == CM_OVER && id->sync && !cm_chan(rid->channel)->first;
     part(id);
+    if (!nothing)
+        return cm_end_call(id, 0);
     cm_release();
-    // Nothing is on its way that a synchronous id could wait for.
-    return over && id->sync && !cm_has_event(rid->channel) ? 0 : cm_complete(id);
+    return 0;
 }

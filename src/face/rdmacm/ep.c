@@ -27,7 +27,8 @@ static int resolve_route(struct cm_id *id, const struct rdma_addrinfo *res)
         return rdma_resolve_route(&id->id, 2000);
     if (rdma_set_option(&id->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, res->ai_route, res->ai_route_len))
         return -1;
-    return cm_complete(id);
+    cm_acquire();
+    return cm_end_call(id, 0);
 }
 
 static int active(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,

@@ -108,8 +108,7 @@ static int join_call(struct rdma_cm_id *rid, const struct sockaddr *addr, bool s
         return cm_fail(dock_refuse(EINVAL, "rdma_join_multicast: no address, or not one of a group"));
     cm_acquire();
     ret = join(id, addr, send_only, context);
-    cm_release();
-    return ret ? cm_fail(ret) : cm_complete(id);
+    return cm_end_call(id, ret);
 }
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)

@@ -266,8 +266,10 @@ void cm_events_move(struct cm_id *id, struct cm_chan *to);
 void cm_events_wait(struct cm_id *id);
 // Without lock: is there anything to get? No system call.
 bool cm_has_event(struct rdma_event_channel *channel);
-// A synchronous id waits for what its call has started: 0, or -1 and errno. Others: 0 at once.
-int cm_complete(struct cm_id *id);
+// Lock held, let go: the end of a call that has started something, or failed with `ret`. A synchronous id
+// waits for the outcome. Another is not looked at any more: a thread that was told the outcome may destroy
+// it.
+int cm_end_call(struct cm_id *id, int ret);
 
 // ---- id.c
 
