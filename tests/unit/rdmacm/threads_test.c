@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// link: rdmacm
 // timeout: 120
 // rdma_cm in the hands of several threads: connections that are made and ended beside each other against one
 // listener, a channel whose events two threads take, a group that is left while its event is on its way,
