@@ -58,7 +58,7 @@ static inline const struct dock_rkey *dock_direct_key(const struct dock_conn *c,
 }
 
 // A naturally aligned word moves in one store, so that a CPU that polls it never sees half of it.
-static inline void dock_direct_copy(char *to, const char *from, uint32_t n)
+static inline void dock_direct_copy(char *to, const char *from, size_t n)
 {
     if (__builtin_expect(n == 8 && !((uintptr_t)to & 7), 1)) {
         uint64_t word;

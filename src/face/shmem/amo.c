@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "face/shmem/api.h"
+#include "face/shmem/near.h"
 #include "face/shmem/shmem_face.h"
 
 static inline uint64_t bits(const void *value, size_t size)

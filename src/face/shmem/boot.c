@@ -11,6 +11,7 @@
 #include "arena/arena.h"
 #include "fabric/fabric.h"
 #include "face/shmem/api.h"
+#include "face/shmem/near.h"
 #include "face/shmem/queues.h"
 #include "face/shmem/shmem_face.h"
 
@@ -125,6 +126,7 @@ static void reach(int pe)
     if (err)
         osh_fatal("PE %d (process %d) cannot be reached: %s", pe, p->card.pid, strerror(-err));
     p->heap = pe == osh.me ? osh.heap : dock_view_at(p->peer->view, p->card.heap_off, osh.heap_size);
+    p->near = osh_near_wanted() ? p->heap : NULL;
 }
 
 static int open_memory(struct osh_card *card)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "face/shmem/collective.h"
+#include "face/shmem/near.h"
 
 // What was sent has arrived everywhere, and everybody has sent.
 static void complete(const struct osh_group *g)

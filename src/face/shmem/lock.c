@@ -2,6 +2,7 @@
 // Locks, first come first served: a queue of PEs (MCS). A lock is a `long` on every PE. Its low half on PE 0
 // says who came last (PE + 1); its high half on each PE who comes behind that PE, and whether it was granted.
 #include "face/shmem/api.h"
+#include "face/shmem/near.h"
 #include "face/shmem/shmem_face.h"
 
 #define HOME 0

@@ -3,6 +3,7 @@
 // unsignaled, except one when quiet asks and one in a quarter of the ring, so that slots come free in time.
 #include "base/clock.h"
 #include "device/identity.h"
+#include "face/shmem/near.h"
 #include "face/shmem/shmem_face.h"
 
 #define ASK_EVERY (OSH_DEPTH / 4)
@@ -114,6 +115,7 @@ static inline void add(struct batch *b, struct dock_wr *wr)
     }
     b->count++;
     w->posted++;
+    dock_set32(&w->under_way, 1); // who must see it is this thread, or was told by it
     if (wr->flags & DOCK_F_COMPLETE)
         w->asked = w->posted;
 }
@@ -150,6 +152,18 @@ static inline void wait_executed(struct dock_shmem_ctx *c, struct osh_way *w, ui
         reap(c);
         osh_pause(&p);
     }
+}
+
+bool osh_way_executed(struct dock_shmem_ctx *c, struct osh_way *w)
+{
+    bool all;
+
+    lock(c);
+    all = dock_acquire64(w->executed) >= w->posted; // pairs as above
+    if (all)
+        dock_set32(&w->under_way, 0);
+    unlock(c);
+    return all;
 }
 
 // Observed: a completion covers `number`. The context is locked, and not while it waits.
@@ -229,6 +243,11 @@ void osh_put(struct dock_shmem_ctx *c, void *dest, const void *source, size_t le
     pe = osh_world_pe(c, pe);
     if (__builtin_expect(len == 0, 0))
         return;
+    char *near = osh_near(c, dest, len, pe);
+    if (__builtin_expect(near != NULL, 1)) {
+        dock_direct_copy(near, source, len);
+        return;
+    }
     struct osh_remote r = osh_remote(dest, len, pe);
     lock(c);
     struct osh_way *w = way(c, pe);
@@ -242,6 +261,11 @@ void osh_put_nbi(struct dock_shmem_ctx *c, void *dest, const void *source, size_
     pe = osh_world_pe(c, pe);
     if (len == 0)
         return;
+    char *near = osh_near(c, dest, len, pe);
+    if (__builtin_expect(near != NULL, 1)) {
+        dock_direct_copy(near, source, len);
+        return;
+    }
     struct osh_remote r = osh_remote(dest, len, pe);
     lock(c);
     transfer(c, way(c, pe), DOCK_OP_WRITE, 0, r, source, len);
@@ -253,6 +277,12 @@ void osh_get(struct dock_shmem_ctx *c, void *dest, const void *source, size_t le
     pe = osh_world_pe(c, pe);
     if (len == 0)
         return;
+    const char *near = osh_near(c, source, len, pe);
+    if (__builtin_expect(near != NULL, 1)) {
+        dock_direct_copy(dest, near, len);
+        dock_fence_load(); // who gets again, having seen this, sees no older memory
+        return;
+    }
     struct osh_remote r = osh_remote(source, len, pe);
     lock(c);
     struct osh_way *w = way(c, pe);
@@ -266,6 +296,12 @@ void osh_get_nbi(struct dock_shmem_ctx *c, void *dest, const void *source, size_
     pe = osh_world_pe(c, pe);
     if (len == 0)
         return;
+    const char *near = osh_near(c, source, len, pe);
+    if (__builtin_expect(near != NULL, 1)) {
+        dock_direct_copy(dest, near, len);
+        dock_fence_load(); // who gets again, having seen this, sees no older memory
+        return;
+    }
     struct osh_remote r = osh_remote(source, len, pe);
     lock(c);
     transfer(c, way(c, pe), DOCK_OP_READ, 0, r, dest, len);
@@ -310,17 +346,40 @@ static void strided(struct dock_shmem_ctx *c, struct osh_way *w, uint8_t op, str
     end(&b);
 }
 
-// Check the whole of what the blocks touch, whichever way the stride goes.
+// The lowest of what the blocks touch, whichever way the stride goes; how long all of it is in *len.
+static const char *strided_low(const void *addr, ptrdiff_t stride, const struct osh_strides *s, size_t *len)
+{
+    ptrdiff_t span = (ptrdiff_t)(s->blocks - 1) * stride;
+
+    *len = (size_t)(span < 0 ? -span : span) + s->size;
+    return span < 0 ? (const char *)addr + span : addr;
+}
+
 static struct osh_remote strided_remote(const void *addr, ptrdiff_t stride, const struct osh_strides *s,
                                         int pe)
 {
-    ptrdiff_t span = (ptrdiff_t)(s->blocks - 1) * stride;
-    const char *low = span < 0 ? (const char *)addr + span : addr;
-    size_t len = (size_t)(span < 0 ? -span : span) + s->size;
+    size_t len;
+    const char *low = strided_low(addr, stride, s, &len);
     struct osh_remote r = osh_remote(low, len, pe);
 
     r.addr += (uint64_t)((const char *)addr - low);
     return r;
+}
+
+static char *strided_near(struct dock_shmem_ctx *c, const void *addr, ptrdiff_t stride,
+                          const struct osh_strides *s, int pe)
+{
+    size_t len;
+    const char *low = strided_low(addr, stride, s, &len);
+    char *near = osh_near(c, low, len, pe);
+
+    return near ? near + ((const char *)addr - low) : NULL;
+}
+
+static void strided_copy(char *to, const char *from, const struct osh_strides *s)
+{
+    for (size_t i = 0; i < s->blocks; i++)
+        dock_direct_copy(to + (ptrdiff_t)i * s->dest, from + (ptrdiff_t)i * s->source, s->size);
 }
 
 void osh_iput(struct dock_shmem_ctx *c, void *dest, const void *source, struct osh_strides s, int pe)
@@ -328,6 +387,11 @@ void osh_iput(struct dock_shmem_ctx *c, void *dest, const void *source, struct o
     pe = osh_world_pe(c, pe);
     if (s.blocks == 0 || s.size == 0)
         return;
+    char *near = strided_near(c, dest, s.dest, &s, pe);
+    if (near) {
+        strided_copy(near, source, &s);
+        return;
+    }
     struct osh_remote r = strided_remote(dest, s.dest, &s, pe);
     lock(c);
     struct osh_way *w = way(c, pe);
@@ -341,6 +405,12 @@ void osh_iget(struct dock_shmem_ctx *c, void *dest, const void *source, struct o
     pe = osh_world_pe(c, pe);
     if (s.blocks == 0 || s.size == 0)
         return;
+    const char *near = strided_near(c, source, s.source, &s, pe);
+    if (near) {
+        strided_copy(dest, near, &s);
+        dock_fence_load(); // as in osh_get
+        return;
+    }
     struct osh_remote r = strided_remote(source, s.source, &s, pe);
     lock(c);
     struct osh_way *w = way(c, pe);
@@ -367,12 +437,7 @@ static uint64_t post_atomic(struct dock_shmem_ctx *c, struct osh_way *w, struct 
     return post(c, w, &wr);
 }
 
-void osh_atomic(struct dock_shmem_ctx *c, void *dest, struct osh_atomic a, int pe)
-{
-    osh_atomic_nbi(c, NULL, dest, a, pe);
-}
-
-void osh_atomic_nbi(struct dock_shmem_ctx *c, void *fetch, void *dest, struct osh_atomic a, int pe)
+void osh_post_atomic(struct dock_shmem_ctx *c, void *fetch, void *dest, struct osh_atomic a, int pe)
 {
     pe = osh_world_pe(c, pe);
     struct osh_remote r = osh_remote(dest, a.size, pe);
@@ -381,7 +446,7 @@ void osh_atomic_nbi(struct dock_shmem_ctx *c, void *fetch, void *dest, struct os
     unlock(c);
 }
 
-uint64_t osh_atomic_fetch(struct dock_shmem_ctx *c, void *dest, struct osh_atomic a, int pe)
+uint64_t osh_post_fetch(struct dock_shmem_ctx *c, void *dest, struct osh_atomic a, int pe)
 {
     uint64_t old = 0; // little endian: a short word is the low half
 
@@ -399,6 +464,8 @@ void osh_put_signal(struct dock_shmem_ctx *c, void *dest, const void *source, si
                     int pe, bool nbi)
 {
     pe = osh_world_pe(c, pe);
+    if (osh_near_signal(c, dest, source, len, s, pe))
+        return;
     struct osh_remote word = osh_remote(s.addr, 8, pe), r = {0};
     size_t before = s.op == SHMEM_SIGNAL_ADD || len > PIECE ? len : 0; // what goes ahead of the notifying WR
     if (len)

@@ -42,9 +42,10 @@ struct osh_card {
 _Static_assert(sizeof(struct osh_card) <= DOCK_JOB_CARD, "a card fits its seat");
 
 struct osh_pe {
+    char *near; // its heap in our address space, where stores reach it (near.h); NULL: requests do
+    struct dock_peer *peer; // beside it: each store looks at both
+    char *heap;             // its heap in our address space
     struct osh_card card;
-    struct dock_peer *peer;
-    char *heap; // its heap in our address space
 };
 
 // ---- contexts
@@ -59,6 +60,7 @@ struct osh_way {
     uint64_t asked;           // the last WR that was signaled
     uint64_t done;            // WRs that a polled completion covers
     uint32_t fences;          // of the context, as the last WR knew them
+    dock_a32 under_way;       // WRs that no store may pass, unless they are executed
     int pe;
 };
 
@@ -231,13 +233,14 @@ struct osh_atomic {
     uint8_t op, size;
     uint64_t operand, compare;
 };
-void osh_atomic(struct dock_shmem_ctx *c, void *dest, struct osh_atomic a, int pe);
-uint64_t osh_atomic_fetch(struct dock_shmem_ctx *c, void *dest, struct osh_atomic a, int pe);
-void osh_atomic_nbi(struct dock_shmem_ctx *c, void *fetch, void *dest, struct osh_atomic a, int pe);
+uint64_t osh_post_fetch(struct dock_shmem_ctx *c, void *dest, struct osh_atomic a, int pe);
+void osh_post_atomic(struct dock_shmem_ctx *c, void *fetch, void *dest, struct osh_atomic a, int pe);
 
 void osh_fence(struct dock_shmem_ctx *c);
 void osh_quiet(struct dock_shmem_ctx *c);
 void osh_quiet_way(struct dock_shmem_ctx *c, struct osh_way *w);
+// Is all of it executed, so that it is placed?
+bool osh_way_executed(struct dock_shmem_ctx *c, struct osh_way *w);
 
 // ---- table.c: queues that the program drives itself
 void osh_tables_end(void);

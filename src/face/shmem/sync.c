@@ -3,6 +3,7 @@
 // words hold the number of its last sync, so that nothing has to be reset; the words of an active set (pSync)
 // are counted up by the sender and down by the waiter, and are what they were when the call returns.
 #include "face/shmem/api.h"
+#include "face/shmem/near.h"
 #include "face/shmem/shmem_face.h"
 
 static void epoch_round(const struct osh_group *g, unsigned round, int to, uint64_t epoch)

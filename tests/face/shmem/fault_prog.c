@@ -21,6 +21,27 @@ static void to_the_dead(void)
     }
 }
 
+// The same where puts are stores: memory that is still mapped takes them, so the library must look.
+static void to_the_dead_heap(void)
+{
+    long *p = shmem_calloc(1, sizeof *p);
+
+    if (me == 1)
+        raise(SIGKILL);
+    for (;;)
+        shmem_long_p(p, 1, 1);
+}
+
+static void atomic_to_the_dead(void)
+{
+    long *p = shmem_calloc(1, sizeof *p);
+
+    if (me == 1)
+        raise(SIGKILL);
+    for (;;)
+        shmem_long_atomic_fetch_add(p, 1, 1);
+}
+
 static void wait_for_the_dead(void)
 {
     shmem_barrier_all(); // a peer that dies while it is first reached is another case: never_starts
@@ -187,6 +208,8 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"to_the_dead", to_the_dead},
+    {"to_the_dead_heap", to_the_dead_heap},
+    {"atomic_to_the_dead", atomic_to_the_dead},
     {"wait_for_the_dead", wait_for_the_dead},
     {"barrier_with_the_dead", barrier_with_the_dead},
     {"outside", outside},

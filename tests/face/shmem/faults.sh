@@ -17,6 +17,11 @@ fault()
 }
 
 fault to_the_dead 137 "PE 1 of 2 was killed by signal 9 (Killed): the job ends" "PE 1 is gone"
+for way in stores queue; do
+    DRYDOCK_SHMEM=$way fault to_the_dead_heap 137 "PE 1 is gone"
+done
+fault atomic_to_the_dead 137 "PE 1 is gone"
+DRYDOCK_SHMEM=magic fault no_finalize 1 "DRYDOCK_SHMEM=magic: stores or queue is needed"
 fault wait_for_the_dead 137 "PE 1 is gone, and this PE waits for what it does not do any more"
 fault barrier_with_the_dead 3 "PE 1 of 2 ended with status 3 without shmem_finalize: the job ends"
 fault outside 1 "not symmetric memory. The heap is 0x" "static data 0x" "8 bytes, for PE 1"
