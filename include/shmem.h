@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // OpenSHMEM 1.5, with what 1.6 adds and what older texts had. The functions stand in shmem/names.h, the C11
-// generics in shmem/generic.h. How Drydock keeps its promises: docs/shmem.md.
+// generics in shmem/generic.h, the same as overloads of C++ in shmem/overloads.h. How Drydock keeps its
+// promises: docs/shmem.md.
 #ifndef SHMEM_H
 #define SHMEM_H
 
@@ -92,6 +93,7 @@ extern "C" {
 
 #ifdef __cplusplus
 }
+#include "shmem/overloads.h"
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #include "shmem/generic.h"
 #endif
