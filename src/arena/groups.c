@@ -2,46 +2,22 @@
 #include "arena/groups.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
 
 #define FILE_SIZE (DOCK_GROUP_MEMBERS * sizeof(struct dock_group_member))
 #define TAKEN UINT64_MAX // by somebody who has not written the group yet
 
-static int say(const struct dock_rundir *dir, int code, const char *why)
-{
-    dock_error("groups %s/%s: %s", dir->path, DOCK_GROUPS_NAME, why);
-    return code;
-}
-
 int dock_groups_open(const struct dock_rundir *dir, struct dock_groups *out)
 {
-    int fd = openat(dir->fd, DOCK_GROUPS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), err;
-    struct stat st;
     void *map;
+    int err = dock_rundir_map(dir, DOCK_GROUPS_NAME, FILE_SIZE, &map);
 
-    if (fd < 0)
-        return say(dir, -errno, strerror(errno));
-    err = fstat(fd, &st) ? -errno : 0;
-    if (!err && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077))
-        err = -EPROTO;
-    // Real blocks now: a full file system is an error here and not SIGBUS later. A file of zeros is an empty
-    // table.
     if (!err)
-        err = -posix_fallocate(fd, 0, (off_t)FILE_SIZE);
-    map = err ? MAP_FAILED : mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (!err && map == MAP_FAILED)
-        err = -errno;
-    close(fd);
-    if (err)
-        return say(dir, err, err == -EPROTO ? "refused: not a file of this user alone" : strerror(-err));
-    out->member = map;
-    return 0;
+        out->member = map;
+    return err;
 }
 
 void dock_groups_close(struct dock_groups *g)

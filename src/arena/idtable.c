@@ -153,7 +153,7 @@ int dock_idtable_join(struct dock_idtable *t, dock_who *who)
     return ret;
 }
 
-static bool is_ours(const struct dock_idtable *t, dock_who who)
+bool dock_idtable_mine(const struct dock_idtable *t, dock_who who)
 {
     uint32_t slot = dock_who_slot(who);
 
@@ -165,7 +165,7 @@ int dock_idtable_more(struct dock_idtable *t, dock_who who, uint32_t *block)
     uint32_t b;
     int ret;
 
-    if (!is_ours(t, who))
+    if (!dock_idtable_mine(t, who))
         return dock_refuse(-ESRCH, "device %u is not of this process", dock_who_slot(who));
     ret = dock_idfile_lock(t->file);
     if (ret)
@@ -187,7 +187,7 @@ int dock_idtable_more(struct dock_idtable *t, dock_who who, uint32_t *block)
 
 void dock_idtable_less(struct dock_idtable *t, dock_who who, uint32_t block)
 {
-    if (block < DOCK_SLOTS && block != dock_who_slot(who) && is_ours(t, who) &&
+    if (block < DOCK_SLOTS && block != dock_who_slot(who) && dock_idtable_mine(t, who) &&
         dock_peek32(&t->rec[block].who) == who)
         free_block(t, block, who);
 }
@@ -196,7 +196,7 @@ void dock_idtable_leave(struct dock_idtable *t, dock_who who)
 {
     uint32_t slot = dock_who_slot(who);
 
-    if (!is_ours(t, who))
+    if (!dock_idtable_mine(t, who))
         return;
     for (uint32_t block = 1; block < DOCK_SLOTS; block++)
         if (block != slot && dock_peek32(&t->rec[block].who) == who)
@@ -204,6 +204,16 @@ void dock_idtable_leave(struct dock_idtable *t, dock_who who)
     // First the lock: another device of this process may take the slot as soon as it is free.
     dock_idfile_release(t->file, slot);
     free_block(t, slot, who);
+}
+
+int dock_idtable_lock(struct dock_idtable *t)
+{
+    return dock_idfile_lock(t->file);
+}
+
+void dock_idtable_unlock(struct dock_idtable *t)
+{
+    dock_idfile_unlock(t->file);
 }
 
 dock_who dock_idtable_owner(const struct dock_idtable *t, uint32_t block)

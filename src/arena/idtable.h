@@ -57,6 +57,13 @@ dock_who dock_idtable_owner(const struct dock_idtable *t, uint32_t block);
 // The owner record of `who`; -ESRCH if that incarnation is gone.
 int dock_idtable_lookup(const struct dock_idtable *t, dock_who who, struct dock_owner *out);
 
+// Did this very process join with `who`? Not so in a forked child, whose `who` is its parent's.
+bool dock_idtable_mine(const struct dock_idtable *t, dock_who who);
+
+// Exclude all other changes of what the devices of a host keep together, of this process and of others.
+int dock_idtable_lock(struct dock_idtable *t);
+void dock_idtable_unlock(struct dock_idtable *t);
+
 // Is `who` alive? A gone or evicted incarnation is dead. A `who` that this process joined is alive; in a
 // forked child it is the parent's. Else the record lock that the owner holds on its slot tells, and where
 // the owner has lost it (it closed all descriptors) the process table, if the pid namespace is ours.

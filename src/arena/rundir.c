@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -118,6 +119,44 @@ void dock_rundir_close(struct dock_rundir *dir)
 {
     close(dir->fd);
     dir->fd = -1;
+}
+
+static int open_table(const struct dock_rundir *dir, const char *name, size_t size)
+{
+    int fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), err;
+    struct stat st;
+
+    if (fd < 0)
+        return -errno;
+    err = fstat(fd, &st) ? -errno : 0;
+    if (!err && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077))
+        err = -EPROTO;
+    // Real blocks now: a full file system is an error here and not SIGBUS later.
+    if (!err)
+        err = -posix_fallocate(fd, 0, (off_t)size);
+    if (!err)
+        return fd;
+    close(fd);
+    return err;
+}
+
+int dock_rundir_map(const struct dock_rundir *dir, const char *name, size_t size, void **out)
+{
+    int fd = open_table(dir, name, size), err = fd < 0 ? fd : 0;
+    void *map = MAP_FAILED;
+
+    if (!err) {
+        map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        err = map == MAP_FAILED ? -errno : 0;
+        close(fd);
+    }
+    if (err) {
+        dock_error("table %s/%s: %s", dir->path, name,
+                   err == -EPROTO ? "refused: not a file of this user alone" : strerror(-err));
+        return err;
+    }
+    *out = map;
+    return 0;
 }
 
 unsigned dock_rundir_address(const struct dock_rundir *dir, const char *name, struct sockaddr_un *out)

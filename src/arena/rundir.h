@@ -5,6 +5,8 @@
 #ifndef DOCK_ARENA_RUNDIR_H
 #define DOCK_ARENA_RUNDIR_H
 
+#include <stddef.h>
+
 struct sockaddr_un;
 
 #define DOCK_RUNDIR_PATH 96 // a socket address holds 108 bytes; the name of a socket takes the rest
@@ -20,6 +22,11 @@ struct dock_rundir {
 // gave it.
 int dock_rundir_open(const char *wanted, struct dock_rundir *out);
 void dock_rundir_close(struct dock_rundir *dir);
+
+// Map the table `name` of `size` bytes in the directory, shared and writable; whoever comes first makes it,
+// of zeros. -errno as the system gave it; -EPROTO: it is not a file of this user alone. To be unmapped by
+// munmap.
+int dock_rundir_map(const struct dock_rundir *dir, const char *name, size_t size, void **out);
 
 // The address of the socket `name` (at most 13 characters) in the directory; returns its length. It leads
 // through the directory's descriptor, so that the path is not resolved again; without /proc it is the path.

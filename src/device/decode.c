@@ -162,6 +162,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     x->nsge = (uint8_t)dock_wqe_sges(w);
     x->done = 0;
     x->claimed = false;
+    x->broken = false;
     x->bytes = 0;
     x->seq = sq->seq;
     x->status = DOCK_OK;

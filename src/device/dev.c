@@ -162,6 +162,7 @@ no_table:
 static void leave_host(struct dock_dev *dev)
 {
     dock_groups_close(&dev->groups);
+    dock_domains_close(&dev->domains);
     dock_idtable_leave(&dev->ids_table, dev->waiter.me);
     dock_idtable_close(&dev->ids_table);
     dock_rundir_close(&dev->dir);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena/domains.h"
 #include "arena/port.h"
 #include "ring/format.h"
 
@@ -194,6 +195,11 @@ uint32_t dock_srq_limit(const struct dock_rq *srq);          // 0 once it fired
 int dock_xrc_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_cq *cq,
                         uint64_t xrcd, struct dock_rq **out);
 int dock_xrc_srq_destroy(struct dock_rq *srq);
+// Open the XRC domain that a file names (arena/domains.h): its number, for all processes of the host.
+// -ENOENT, -EEXIST, -ENOSPC, or -errno as the table gave it. One close for each open; what a device leaves
+// open ends with it.
+int dock_xrc_domain_open(struct dock_dev *dev, const struct dock_domain_name *name, uint64_t *number);
+void dock_xrc_domain_close(struct dock_dev *dev, uint64_t number);
 uint32_t dock_srq_number(const struct dock_rq *srq);
 uint32_t dock_srq_users(const struct dock_rq *srq); // queue pairs
 
@@ -212,7 +218,7 @@ enum dock_role { DOCK_BOTH, DOCK_SENDS, DOCK_RECEIVES };
 
 // XRC, of service RC: an initiator (role SENDS) is connected to a target (role RECEIVES, no receives of its
 // own), and each request names the shared receive queue (role RECEIVES) that takes it and whose domain's
-// memory it reaches. Target and shared queue are of one XRC domain, and of one device.
+// memory it reaches. Target and shared queue are of one XRC domain; each may be of any device of the host.
 enum dock_xrc { DOCK_XRC_NONE, DOCK_XRC_INI, DOCK_XRC_TGT, DOCK_XRC_SRQ };
 
 // What becomes of a send queue after a request of it failed.

@@ -77,7 +77,7 @@ static const uint32_t rnr_10us[32] = {65536, 1,    2,    3,    4,    6,     8,  
                                       48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
-static enum dock_step receiver_not_ready(struct dock_sq *sq, const struct dock_conn *c)
+static enum dock_step receiver_not_ready(struct dock_sq *sq, struct dock_conn *c)
 {
     const struct dock_qp *qp = sq->qp;
     uint64_t now = dock_now_ns();
@@ -90,7 +90,7 @@ static enum dock_step receiver_not_ready(struct dock_sq *sq, const struct dock_c
         return fail(sq, DOCK_ST_RNR_EXC);
     }
     sq->rnr_tries++;
-    sq->deadline_ns = now + rnr_10us[dock_peek32(&c->queue->rnr_timer) & 31] * 10000ull;
+    sq->deadline_ns = now + rnr_10us[dock_peek32(&dock_conn_target(c)->queue->rnr_timer) & 31] * 10000ull;
     return wait(sq, DOCK_STALL_RNR);
 }
 
@@ -181,6 +181,25 @@ static inline struct dock_conn *reach(struct dock_sq *sq, enum dock_step *instea
     return c;
 }
 
+// XRC: the way to the shared queue that the request names, connected. To one that nobody has, the target says
+// what is wrong with it.
+static struct dock_conn *reach_shared(struct dock_sq *sq, struct dock_conn *target, enum dock_step *instead)
+{
+    if (!sq->mid || !dock_xfer_begun(&sq->x))
+        sq->way = dock_way(sq->qp);
+    if (!sq->way)
+        return target;
+    if (!sq->way->peer && sq->way->fabric->connect(sq->way) == -EAGAIN) {
+        *instead = unreached(sq, true);
+        return NULL;
+    }
+    if (!sq->way->peer)
+        return target;
+    if (!sq->way->views) // the time that it took to come here is over
+        sq->deadline_ns = 0;
+    return sq->way;
+}
+
 // For a group: the member that gets this request, whatever becomes of it.
 static struct dock_conn *reach_member(struct dock_sq *sq, struct dock_conn *group, enum dock_step *instead)
 {
@@ -220,6 +239,8 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 
     if (__builtin_expect(c && x->bundle, 0))
         c = reach_member(sq, c, &instead);
+    if (__builtin_expect(c && c->xrc, 0))
+        c = reach_shared(sq, c, &instead);
     if (__builtin_expect(!c, 0))
         return instead;
     sq->mid = true;
@@ -245,7 +266,7 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     case DOCK_GO_RNR:
         return receiver_not_ready(sq, c);
     default:
-        return nobody_there(sq, dock_peek32(&c->peer->dead));
+        return nobody_there(sq, dock_peek32(&dock_conn_target(c)->peer->dead));
     }
 }
 
@@ -295,11 +316,12 @@ static enum dock_step begin(struct dock_sq *sq, struct dock_stay *stay)
 
 void dock_sq_abandon(struct dock_sq *sq)
 {
-    struct dock_conn *c = sq->conn ? sq->conn : sq->way;
+    struct dock_conn *c = sq->conn && !sq->conn->xrc ? sq->conn : sq->way;
 
     if (sq->mid && dock_xfer_begun(&sq->x) && c && c->peer && c->fabric->abandon)
         c->fabric->abandon(c, &sq->x);
     sq->x.claimed = false;
+    sq->x.broken = false;
     sq->x.done = 0; // once
 }
 

@@ -118,7 +118,7 @@ struct dock_cq {
     struct dock_cq *next, *prev; // of the device
 };
 
-// Where a queue without a connection sends to, see ways.c.
+// Where a queue without a connection sends to, or an XRC initiator, see ways.c.
 struct dock_ways {
     struct dock_conn **bucket;
     uint32_t size, count; // size: a power of two, or 0
@@ -146,7 +146,7 @@ struct dock_qp {
     bool sqd_event;
     dock_a32 pins;                     // the engine works on it: destroy waits
     struct dock_conn conn;             // RC, UC: the way to the peer
-    struct dock_ways ways;             // UD, RM, UM
+    struct dock_ways ways;             // UD, RM, UM; XRC initiators
     uint32_t ways_turn;                // when it was last looked at, see dock_ways_check
     dock_a32 groups;                   // UD: it joined one at some time
     pthread_mutex_t modify;            // of state changes by the program
@@ -195,7 +195,9 @@ struct dock_dev {
     struct dock_limits limits;
     struct dock_rundir dir;
     struct dock_idtable ids_table;
-    struct dock_groups groups; // opened at first need, under `lock`; kept until the device closes
+    struct dock_groups
+        groups; // these two are opened at first need, under `lock`, and kept until the device closes
+    struct dock_domains domains;
     struct dock_arena arena;
     struct dock_adopt adopt;
     struct dock_ids ids;
@@ -292,7 +294,8 @@ uint32_t dock_raw_check_fetched(struct dock_sq *sq, unsigned blocks);
 // Does the ring hold something else by now than was fetched and executed?
 bool dock_raw_changed(const struct dock_sq *sq);
 
-// ---- ways.c: the way to the target of qp->sq.x. NULL: nobody of this host has that number, or no memory.
+// ---- ways.c: the way to the target of qp->sq.x, of XRC to the shared queue that it names. NULL: nobody of
+// this host has that number, or no memory.
 struct dock_conn *dock_way(struct dock_qp *qp);
 // The same to a member of the group that the request names; `fabric` NULL: whatever carries the rest.
 struct dock_conn *dock_way_to(struct dock_qp *qp, uint32_t id, dock_who who,

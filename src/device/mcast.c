@@ -50,7 +50,8 @@ int dock_qp_leave(struct dock_qp *qp, const uint8_t gid[16])
 
 void dock_qp_leave_all(struct dock_qp *qp)
 {
-    if (dock_peek32(&qp->groups))
+    if (dock_peek32(&qp->groups) &&
+        dock_idtable_mine(&qp->dev->ids_table, qp->dev->waiter.me)) // no forked child
         dock_group_leave_all(&qp->dev->groups, qp->dev->waiter.me, qp->number);
 }
 

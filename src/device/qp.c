@@ -57,7 +57,7 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     struct dock_dev *dev = qp->dev;
 
     memset(c, 0, sizeof *c);
-    c->dest_qp = c->taker = dest_qp;
+    c->dest_qp = dest_qp;
     c->xrc = qp->attr.xrc == DOCK_XRC_INI;
     c->source_qp = qp->number;
     c->dest_who = who;

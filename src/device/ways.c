@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A queue without a connection (UD, RM, UM) reaches many: one way per target, made at the first request and
-// found by the target's number and address. The token is held.
+// found by the target's number and address. So does an XRC initiator beside its connection: a way to each
+// shared queue that it names. The token is held.
 #include <stdlib.h>
 
 #include "device/internal.h"
@@ -73,6 +74,7 @@ static void aim(struct dock_conn *c, struct dock_qp *qp, uint32_t id, dock_who w
 {
     dock_conn_init(c, qp, id, who);
     memcpy(c->eid, qp->sq.x.eid, sizeof c->eid);
+    c->via = qp->sq.conn;
 }
 
 struct dock_conn *dock_way_to(struct dock_qp *qp, uint32_t id, dock_who who, const struct dock_fabric *fabric)
@@ -102,16 +104,17 @@ struct dock_conn *dock_way(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
     const struct dock_xfer *x = &qp->sq.x;
-    dock_who who = dock_idtable_owner(&dev->ids_table, x->target >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+    uint32_t id = qp->sq.post.xrc ? x->srq : x->target;
+    dock_who who = dock_idtable_owner(&dev->ids_table, id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
 
     // Of each request, not of the first: the number may have another owner by now. If it has none, the old
     // way finds out that nobody is there.
-    struct dock_conn *c = find(&qp->ways, x->target, x->eid);
+    struct dock_conn *c = find(&qp->ways, id, x->eid);
     if (__builtin_expect(!who || (c && c->dest_who == who), 1))
         return c;
-    if (!c && !dock_eid_is_local(dev, x->eid))
+    if (!c && !qp->sq.conn && !dock_eid_is_local(dev, x->eid))
         return NULL;
-    return dock_way_to(qp, x->target, who, NULL);
+    return dock_way_to(qp, id, who, NULL);
 }
 
 static void drop(struct dock_ways *w, struct dock_conn **at)
@@ -148,13 +151,18 @@ static void drop_dead(struct dock_qp *qp)
     dock_sq_release(&qp->sq);
 }
 
+static bool has_ways(const struct dock_qp *qp)
+{
+    return dock_service_names(qp->attr.service) || qp->attr.xrc == DOCK_XRC_INI;
+}
+
 // One that was not looked at in this turn, pinned: its token is not to be waited for under the device's lock.
 static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn)
 {
     struct dock_qp *qp;
 
     pthread_mutex_lock(&dev->lock);
-    for (qp = dev->qps; qp && (qp->ways_turn == turn || !dock_service_names(qp->attr.service)); qp = qp->next)
+    for (qp = dev->qps; qp && (qp->ways_turn == turn || !has_ways(qp)); qp = qp->next)
         ;
     if (qp) {
         qp->ways_turn = turn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The shared receive queue of XRC: a queue that only receives, with the number that requests name and a CQ of
-// its own. It outlives the connections through which it is reached.
+// its own. It outlives the connections through which it is reached. And the domains to which it belongs.
 #include <errno.h>
 
 #include "device/internal.h"
@@ -41,4 +41,28 @@ int dock_xrc_srq_destroy(struct dock_rq *srq)
 {
     dock_count_down(srq->dev, &srq->dev->n_srq);
     return dock_qp_destroy(srq->owner);
+}
+
+static int domains(struct dock_dev *dev)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&dev->lock);
+    if (!dev->domains.entry)
+        err = dock_domains_open(&dev->dir, &dev->domains);
+    pthread_mutex_unlock(&dev->lock);
+    return err;
+}
+
+int dock_xrc_domain_open(struct dock_dev *dev, const struct dock_domain_name *name, uint64_t *number)
+{
+    int err = domains(dev);
+
+    return err ? err : dock_domain_hold(&dev->domains, &dev->ids_table, dev->waiter.me, name, number);
+}
+
+void dock_xrc_domain_close(struct dock_dev *dev, uint64_t number)
+{
+    if (dock_idtable_mine(&dev->ids_table, dev->waiter.me)) // a forked child holds nothing
+        dock_domain_drop(&dev->domains, dev->waiter.me, number);
 }

@@ -70,17 +70,17 @@ struct dock_conn {
     struct dock_peer *peer; // NULL: not reached yet
     struct dock_hazard *hazard;
     struct dock_qrec *queue;
+    struct dock_conn *via; // to an XRC shared queue: the way to the target, which keeps the connection
     uint32_t serial;
     uint32_t dest_qp, source_qp;
     uint32_t held;      // UC: 1 + the number of a receive whose message was broken off; the next one gets it
     uint32_t key_pd;    // protection domain of the target queue, as checked
     uint64_t cookie;    // the target queue's
     uint32_t cqe_flags; // dw0 of completions of its receives
-    uint32_t taker;     // whose receives it takes: dest_qp, or the XRC shared queue that was named last
     dock_who dest_who;
     uint8_t service;
     bool views; // the four below are open for `serial`
-    bool xrc;   // leads to an XRC target
+    bool xrc;   // of an XRC initiator: leads to its target or, `via` it, to a shared queue
     bool force_plain;
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
@@ -90,11 +90,9 @@ struct dock_conn {
     struct dock_rkey key[DOCK_RKEYS];
     struct dock_rqview rq;
     struct dock_cqview cq;
-    struct dock_qrec *srq; // XRC: of `taker`, whose views are open
-    uint32_t srq_serial;
     uint8_t eid[16];           // of the target, of a way of a queue without a connection
     const uint8_t *source_eid; // of the queue, told to receivers; NULL: its face does not tell
-    struct dock_conn *next;    // of a queue without a connection: see device/ways.c
+    struct dock_conn *next;    // see device/ways.c
 };
 
 struct dock_sge_local {
@@ -131,6 +129,7 @@ struct dock_xfer {
     // progress of a transfer that is done in pieces
     uint32_t done;
     bool claimed;
+    bool broken;      // XRC: its target ended in the middle, and the receive was given back
     uint32_t receive; // number of the claimed receive
     // identity and result
     uint32_t seq, last_block;
@@ -141,7 +140,13 @@ struct dock_xfer {
 // Something of it is at the target: it can only go on there.
 static inline bool dock_xfer_begun(const struct dock_xfer *x)
 {
-    return x->claimed || x->done;
+    return x->claimed || x->done || x->broken;
+}
+
+// The way to the queue that answers for a request: of XRC the target's, else the one that is given.
+static inline struct dock_conn *dock_conn_target(struct dock_conn *c)
+{
+    return __builtin_expect(c->via != NULL, 0) ? c->via : c;
 }
 
 // What start() says.

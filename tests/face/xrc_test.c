@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "face/lib/ends.h"
+#include "face/lib/xrc.h"
 
 enum { BYTES = 8192, SRQS = 2 };
 
@@ -33,75 +33,6 @@ struct xrc {
     } right[SRQS];
 };
 
-static struct ibv_xrcd *open_domain(struct ibv_context *ctx, int fd, int oflags)
-{
-    struct ibv_xrcd_init_attr attr = {
-        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = fd, .oflags = oflags};
-
-    return ibv_open_xrcd(ctx, &attr);
-}
-
-static struct ibv_srq *make_srq(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
-                                struct ibv_cq *cq)
-{
-    struct ibv_srq_init_attr_ex attr = {
-        .attr = {.max_wr = 8, .max_sge = 1},
-        .comp_mask =
-            IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-        .srq_type = IBV_SRQT_XRC,
-        .pd = pd,
-        .xrcd = xrcd,
-        .cq = cq,
-    };
-    struct ibv_srq *srq = ibv_create_srq_ex(ctx, &attr);
-
-    CHECK(srq != NULL);
-    return srq;
-}
-
-static struct ibv_qp *make_qp(struct xrc *x, enum ibv_qp_type type)
-{
-    bool ini = type == IBV_QPT_XRC_SEND;
-    struct ibv_qp_init_attr_ex attr = {
-        .qp_type = type,
-        .send_cq = ini ? x->cq : NULL,
-        .cap = {.max_send_wr = ini ? 8 : 0, .max_send_sge = ini},
-        .comp_mask = ini ? IBV_QP_INIT_ATTR_PD : IBV_QP_INIT_ATTR_XRCD,
-        .pd = ini ? x->pd : NULL,
-        .xrcd = ini ? NULL : x->xrcd,
-    };
-    struct ibv_qp *qp = ibv_create_qp_ex(x->ctx, &attr);
-
-    CHECK(qp != NULL);
-    CHECK_INT(qp->qp_type, type);
-    return qp;
-}
-
-// The attributes that the manual asks of each half, and no others.
-static void connect_qp(struct ibv_qp *qp, uint32_t peer)
-{
-    bool ini = qp->qp_type == IBV_QPT_XRC_SEND;
-    struct ibv_qp_attr a = {
-        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ini ? 0 : FULL_ACCESS};
-    int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    int rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
-
-    CHECK_INT(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                             .path_mtu = IBV_MTU_1024,
-                             .dest_qp_num = peer,
-                             .max_dest_rd_atomic = 4,
-                             .min_rnr_timer = 1,
-                             .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}}};
-    CHECK_INT(ibv_query_gid(qp->context, 1, 1, &a.ah_attr.grh.dgid), 0);
-    CHECK_INT(ibv_modify_qp(qp, &a, ini ? rtr : rtr | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
-    a = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 1, .rnr_retry = 7, .max_rd_atomic = 4};
-    if (ini)
-        rts |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-    CHECK_INT(ibv_modify_qp(qp, &a, rts), 0);
-}
-
 static void open_right(struct xrc *x, unsigned i)
 {
     x->right[i].pd = ibv_alloc_pd(x->ctx);
@@ -109,8 +40,7 @@ static void open_right(struct xrc *x, unsigned i)
     x->right[i].buf = calloc(1, BYTES);
     x->right[i].mr = ibv_reg_mr(x->right[i].pd, x->right[i].buf, BYTES, FULL_ACCESS);
     CHECK(x->right[i].pd && x->right[i].cq && x->right[i].mr);
-    x->right[i].srq = make_srq(x->ctx, x->right[i].pd, x->xrcd, x->right[i].cq);
-    CHECK_INT(ibv_get_srq_num(x->right[i].srq, &x->right[i].number), 0);
+    x->right[i].srq = xrc_srq(x->right[i].pd, x->xrcd, x->right[i].cq, &x->right[i].number);
 }
 
 static void open_all(struct xrc *x)
@@ -120,14 +50,14 @@ static void open_all(struct xrc *x)
     x->cq = ibv_create_cq(x->ctx, 16, NULL, NULL, 0);
     x->buf = calloc(1, BYTES);
     x->mr = ibv_reg_mr(x->pd, x->buf, BYTES, FULL_ACCESS);
-    x->xrcd = open_domain(x->ctx, -1, O_CREAT);
+    x->xrcd = xrc_domain(x->ctx, -1, O_CREAT);
     CHECK(x->pd && x->cq && x->mr && x->xrcd);
     for (unsigned i = 0; i < SRQS; i++)
         open_right(x, i);
-    x->ini = make_qp(x, IBV_QPT_XRC_SEND);
-    x->tgt = make_qp(x, IBV_QPT_XRC_RECV);
-    connect_qp(x->tgt, x->ini->qp_num);
-    connect_qp(x->ini, x->tgt->qp_num);
+    x->ini = xrc_initiator(x->pd, x->cq);
+    x->tgt = xrc_target(x->xrcd);
+    xrc_connect(x->tgt, x->ini->qp_num);
+    xrc_connect(x->ini, x->tgt->qp_num);
 }
 
 static void close_right(struct xrc *x, unsigned i)
@@ -179,15 +109,6 @@ static void request(struct xrc *x, uint64_t id, enum ibv_wr_opcode op, uint32_t 
     CHECK_INT(ibv_post_send(x->ini, &wr, &bad), 0);
 }
 
-static enum ibv_qp_state state_of(struct ibv_qp *qp)
-{
-    struct ibv_qp_init_attr init;
-    struct ibv_qp_attr attr;
-
-    CHECK_INT(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
-    return attr.qp_state;
-}
-
 static void a_message_is_for_the_queue_that_it_names(void **state)
 {
     struct ibv_wc wc;
@@ -236,8 +157,8 @@ static void memory_is_reached_by_the_domain_of_the_named_queue(void **state)
     }
     request(&x, 4, IBV_WR_RDMA_WRITE, x.right[0].number, 1); // the key of the other domain
     expect_wc(x.cq, 4, IBV_WC_REM_ACCESS_ERR, NULL);
-    CHECK_INT(state_of(x.ini), IBV_QPS_ERR);
-    CHECK_INT(state_of(x.tgt), IBV_QPS_ERR);
+    CHECK_INT(xrc_state(x.ini), IBV_QPS_ERR);
+    CHECK_INT(xrc_state(x.tgt), IBV_QPS_ERR);
     close_all(&x);
 }
 
@@ -266,10 +187,9 @@ static void a_queue_that_is_not_of_the_domain_is_an_invalid_request(void **state
         struct xrc x;
         uint32_t number;
         open_all(&x);
-        other = open_domain(x.ctx, -1, O_CREAT);
+        other = xrc_domain(x.ctx, -1, O_CREAT);
         CHECK(other != NULL);
-        srq = make_srq(x.ctx, x.right[0].pd, other, x.right[0].cq);
-        CHECK_INT(ibv_get_srq_num(srq, &number), 0);
+        srq = xrc_srq(x.right[0].pd, other, x.right[0].cq, &number);
         if (what == 1)
             number = x.tgt->qp_num;
         if (what == 2) {
@@ -281,7 +201,7 @@ static void a_queue_that_is_not_of_the_domain_is_an_invalid_request(void **state
         }
         request(&x, 2, IBV_WR_SEND, number, 0);
         expect_wc(x.cq, 2, IBV_WC_REM_INV_REQ_ERR, NULL);
-        CHECK_INT(state_of(x.tgt), IBV_QPS_ERR);
+        CHECK_INT(xrc_state(x.tgt), IBV_QPS_ERR);
         CHECK_INT(ibv_destroy_srq(srq), 0);
         CHECK_INT(ibv_close_xrcd(other), 0);
         close_all(&x);
@@ -297,10 +217,10 @@ static void many_connections_share_one_queue(void **state)
 
     (void)state;
     open_all(&x);
-    ini = make_qp(&x, IBV_QPT_XRC_SEND);
-    tgt = make_qp(&x, IBV_QPT_XRC_RECV);
-    connect_qp(tgt, ini->qp_num);
-    connect_qp(ini, tgt->qp_num);
+    ini = xrc_initiator(x.pd, x.cq);
+    tgt = xrc_target(x.xrcd);
+    xrc_connect(tgt, ini->qp_num);
+    xrc_connect(ini, tgt->qp_num);
     for (unsigned i = 0; i < 4; i++) {
         struct ibv_qp *first = x.ini;
         post_right(&x, 0, i);
@@ -387,19 +307,19 @@ static void a_file_names_a_domain(void **state)
     (void)state;
     CHECK(fd >= 0);
     CHECK_INT(unlink(name), 0);
-    CHECK(open_domain(ctx, fd, 0) == NULL);
+    CHECK(xrc_domain(ctx, fd, 0) == NULL);
     CHECK_INT(errno, ENOENT);
-    CHECK(open_domain(ctx, -1, 0) == NULL);
+    CHECK(xrc_domain(ctx, -1, 0) == NULL);
     CHECK_INT(errno, EINVAL);
-    one = open_domain(ctx, fd, O_CREAT | O_EXCL);
+    one = xrc_domain(ctx, fd, O_CREAT | O_EXCL);
     CHECK(one != NULL);
-    CHECK(open_domain(ctx, fd, O_CREAT | O_EXCL) == NULL);
+    CHECK(xrc_domain(ctx, fd, O_CREAT | O_EXCL) == NULL);
     CHECK_INT(errno, EEXIST);
-    two = open_domain(ctx, fd, 0);
+    two = xrc_domain(ctx, fd, 0);
     CHECK(two == one);
     CHECK_INT(ibv_close_xrcd(two), 0);
     CHECK_INT(ibv_close_xrcd(one), 0);
-    CHECK(open_domain(ctx, fd, 0) == NULL);
+    CHECK(xrc_domain(ctx, fd, 0) == NULL);
     CHECK_INT(errno, ENOENT);
     close(fd);
     CHECK_INT(ibv_close_device(ctx), 0);

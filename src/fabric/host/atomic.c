@@ -68,7 +68,8 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     const struct dock_rkey *k;
     uint32_t status;
 
-    if (!(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC) || x->raddr & (x->len - 1))
+    if (!(dock_peek32(&dock_conn_target(c)->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC) ||
+        x->raddr & (x->len - 1))
         return DOCK_ST_REM_INV_REQ;
     status = dock_host_rkey(c, x->remote, x->token, x->raddr, x->len, DOCK_ACCESS_REMOTE_ATOMIC, &k);
     if (status)

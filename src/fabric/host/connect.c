@@ -4,7 +4,7 @@
 
 #include "fabric/host/host.h"
 
-struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id)
+static struct dock_qrec *find(struct dock_peer *peer, uint32_t id)
 {
     uint64_t block = dock_acquire64(&peer->port->block[id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)]);
     uint64_t off = block + (uint64_t)(id & 255) * sizeof(struct dock_qrec);
@@ -38,12 +38,11 @@ static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uin
 }
 
 // The queue that has the number now. What was checked of another is forgotten.
-static void meet(struct dock_conn *c)
+void dock_host_meet(struct dock_conn *c)
 {
     c->serial = dock_acquire32(&c->queue->serial);
     c->views = false;
     c->held = 0;
-    c->srq = NULL;
     for (unsigned i = 0; i < DOCK_RKEYS; i++)
         c->key[i].rec = NULL;
 }
@@ -55,14 +54,14 @@ int dock_host_connect(struct dock_conn *c)
 
     if (err)
         return err;
-    c->queue = dock_host_find(peer, c->dest_qp);
+    c->queue = find(peer, c->dest_qp);
     c->hazard = c->queue ? claim_hazard(peer, c->waiter->me, c->source_qp) : NULL;
     if (!c->hazard) {
         dock_up_peer_put(c->dev, peer);
         return -EHOSTUNREACH;
     }
     c->hazard_value = dock_peek64(&c->hazard->busy) & ~1ull;
-    meet(c);
+    dock_host_meet(c);
     c->peer = peer;
     dock_port_moment(peer->port, DOCK_AT_CONNECT, c->source_qp, c->dest_qp);
     return 0;
@@ -80,8 +79,16 @@ void dock_host_disconnect(struct dock_conn *c)
     c->peer = NULL;
 }
 
+// What a way to `c`'s queue must find there.
+static bool kind_fits(const struct dock_conn *c, uint32_t kind)
+{
+    if (c->xrc)
+        return kind == (c->via ? DOCK_QUEUE_XRC_SRQ : DOCK_QUEUE_XRC_TGT);
+    return kind == DOCK_QUEUE_PAIR || kind == DOCK_QUEUE_SHARED_RQ;
+}
+
 // The first message that finds the queue ready: check the records it leads to.
-static bool open_views(struct dock_conn *c)
+bool dock_host_open_views(struct dock_conn *c)
 {
     struct dock_qrec *q = c->queue;
     struct dock_qrec seen = {
@@ -89,11 +96,10 @@ static bool open_views(struct dock_conn *c)
 
     uint32_t kind = seen.kind_service >> 8;
 
-    if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp ||
-        (seen.kind_service & 0xff) != c->service || // another service does not answer
-        (c->xrc ? kind != DOCK_QUEUE_XRC_TGT : kind != DOCK_QUEUE_PAIR && kind != DOCK_QUEUE_SHARED_RQ))
+    if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp || !kind_fits(c, kind) ||
+        (seen.kind_service & 0xff) != c->service) // another service does not answer
         return false;
-    if (c->xrc) { // what a message is placed by, and the domain, is another queue's: see xrc.c
+    if (c->xrc && !c->via) { // what a message is placed by, and the domain, is another queue's: see xrc.c
         c->cookie = q->cookie;
         c->views = true;
         return true;
@@ -117,7 +123,7 @@ static bool answers(struct dock_conn *c, bool begun)
     if (__builtin_expect(dock_peek32(&q->serial) != c->serial, 0)) {
         if (!dock_service_names(c->service) || begun)
             return false;
-        meet(c); // all that such a request knows is the number: it is for whoever has it now
+        dock_host_meet(c); // all that such a request knows is the number: it is for whoever has it now
     }
     if (c->service == DOCK_RC || c->service == DOCK_UC) {
         if (!dock_direct_answers(c))
@@ -125,7 +131,7 @@ static bool answers(struct dock_conn *c, bool begun)
         if (__builtin_expect(state == DOCK_RTR, 0) && !(dock_peek32(&q->attention) & DOCK_ATTN_COMM))
             dock_host_attention(c, DOCK_ATTN_COMM);
     }
-    return __builtin_expect(c->views, 1) || open_views(c);
+    return __builtin_expect(c->views, 1) || dock_host_open_views(c);
 }
 
 bool dock_host_enter(struct dock_conn *c, bool begun)
@@ -139,12 +145,12 @@ bool dock_host_enter(struct dock_conn *c, bool begun)
     return false;
 }
 
-void dock_host_attend(struct dock_conn *c, struct dock_qrec *queue, uint32_t why)
+void dock_host_attend(struct dock_conn *c, uint32_t why)
 {
     uint32_t none = 0;
 
-    dock_claim32(&queue->first_cause, &none, why);
-    atomic_fetch_or_explicit(&queue->attention, why,
+    dock_claim32(&c->queue->first_cause, &none, why);
+    atomic_fetch_or_explicit(&c->queue->attention, why,
                              memory_order_release); // pairs with attend() of the engine
     dock_publish32(&c->peer->port->attention, 1);
     dock_up_bell(c->peer);
@@ -152,7 +158,7 @@ void dock_host_attend(struct dock_conn *c, struct dock_qrec *queue, uint32_t why
 
 void dock_host_attention(struct dock_conn *c, uint32_t why)
 {
-    dock_host_attend(c, c->queue, why);
+    dock_host_attend(dock_conn_target(c), why);
 }
 
 // The list of a group, where its record leads now.

@@ -16,17 +16,22 @@ bool dock_host_enter(struct dock_conn *c, bool begun);
 
 uint32_t dock_host_pick(struct dock_conn *c, uint32_t hint);
 
+// The two halves of it that XRC's shared queues need apart.
+void dock_host_meet(struct dock_conn *c);
+bool dock_host_open_views(struct dock_conn *c);
+
 // Tell the target's engine what we found wrong, or that something happened.
 void dock_host_attention(struct dock_conn *c, uint32_t why);
-void dock_host_attend(struct dock_conn *c, struct dock_qrec *queue,
-                      uint32_t why); // the same of another queue
+void dock_host_attend(struct dock_conn *c, uint32_t why); // the same of the queue at the end of this very way
 
 // ---- xrc.c
 
-// The shared queue that the request names, its views open. DOCK_OK; DOCK_ST_REM_INV_REQ: there is none of
-// that number in the target's domain; DOCK_ST_RETRY_EXC: it went away in the middle of the message.
-uint32_t dock_host_xrc(struct dock_conn *c, const struct dock_xfer *x);
-struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id);
+// Enter the memory of the shared queue at the end of `c`. DOCK_OK: left by dock_direct_leave. Nothing is
+// held: DOCK_ST_REM_INV_REQ: there is none of that number in the target's domain; DOCK_ST_RETRY_EXC: the one
+// where the message was begun is gone.
+uint32_t dock_host_enter_shared(struct dock_conn *c, bool begun);
+// A request on the way to a shared queue, or (via NULL) to none that anybody has.
+enum dock_go dock_host_start_shared(struct dock_conn *c, struct dock_xfer *x);
 
 // ---- keys.c
 
@@ -89,6 +94,9 @@ uint32_t dock_host_local(struct dock_conn *c, const struct dock_xfer *x);
 // A WRITE with immediate was refused: the receive that it would have taken fails with it.
 void dock_host_refuse_imm(struct dock_conn *c, struct dock_xfer *x);
 
+// The request itself, inside enter and leave; what the target is told when it was wrong.
+enum dock_go dock_host_serve(struct dock_conn *c, struct dock_xfer *x);
+void dock_host_blame(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq);
 
 #endif

@@ -44,12 +44,14 @@ static uint32_t receive_opcode(const struct dock_xfer *x)
 // A connected queue has one sender, others have many.
 static void count_in(struct dock_conn *c, uint32_t bytes)
 {
+    struct dock_qrec *q = dock_conn_target(c)->queue;
+
     if (dock_service_names(c->service)) {
-        atomic_fetch_add_explicit(&c->queue->messages_in, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&c->queue->bytes_in, bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&q->messages_in, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&q->bytes_in, bytes, memory_order_relaxed);
     } else {
-        dock_count64(&c->queue->messages_in, 1);
-        dock_count64(&c->queue->bytes_in, bytes);
+        dock_count64(&q->messages_in, 1);
+        dock_count64(&q->bytes_in, bytes);
     }
 }
 
@@ -59,10 +61,10 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
     bool ud = c->service == DOCK_UD, first = false, solicited = x->flags & DOCK_F_SOLICITED || status;
     const uint8_t *from = ud ? x->from : c->source_eid;
     struct dock_cqe e = {
-        .idx_local = x->receive | c->taker << 16,
-        .local_remote = (c->taker >> 16 & 0xf) | c->source_qp << 4 | (ud ? DOCK_CQE_GRH : 0) |
+        .idx_local = x->receive | c->dest_qp << 16,
+        .local_remote = (c->dest_qp >> 16 & 0xf) | c->source_qp << 4 | (ud ? DOCK_CQE_GRH : 0) |
                         (from ? DOCK_CQE_EID : 0) | (solicited ? DOCK_CQE_SOLICITED : 0),
-        .tpn = c->xrc ? c->dest_qp : c->source_qp,
+        .tpn = c->via ? c->via->dest_qp : c->source_qp,
         .bytes = bytes,
         .cookie = {(uint32_t)c->cookie, (uint32_t)(c->cookie >> 32)},
         .data = {(uint32_t)x->imm, (uint32_t)(x->imm >> 32)},
@@ -110,17 +112,17 @@ static bool take_held(struct dock_conn *c, struct dock_xfer *x)
     c->held = 0;
     if (number >= c->rq.size ||
         dock_acquire64(&c->rq.claims[number]) != // pairs with the publish in dock_rq_take
-            dock_claim_make(c->waiter->me, c->taker))
+            dock_claim_make(c->waiter->me, c->dest_qp))
         return false;
     x->receive = number;
     x->claimed = true;
     return true;
 }
 
-static void tell_low(struct dock_conn *c, struct dock_qrec *owner)
+static void tell_low(struct dock_conn *c)
 {
-    if (!(dock_peek32(&owner->attention) & DOCK_ATTN_LIMIT))
-        dock_host_attend(c, owner, DOCK_ATTN_LIMIT);
+    if (!(dock_peek32(&c->queue->attention) & DOCK_ATTN_LIMIT))
+        dock_host_attend(c, DOCK_ATTN_LIMIT);
 }
 
 // Claim the oldest receive. Sets x->receive. A shared queue that is low is its owner's to tell: it takes the
@@ -132,14 +134,14 @@ static int claim(struct dock_conn *c, struct dock_xfer *x)
 
     if (__builtin_expect(c->held != 0, 0) && take_held(c, x))
         return 0;
-    int err = dock_rq_take_for(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->taker), need, &x->receive,
-                               &left);
+    int err = dock_rq_take_for(&c->rq, c->waiter, dock_claim_make(c->waiter->me, c->dest_qp), need,
+                               &x->receive, &left);
 
     if (err)
         return err;
     x->claimed = true;
     if (__builtin_expect(dock_peek32(&c->rq.rec->limit) > left, 0))
-        tell_low(c, c->xrc ? c->srq : c->queue);
+        tell_low(c);
     return 0;
 }
 
@@ -248,16 +250,16 @@ static void give_back(struct dock_conn *c, struct dock_xfer *x)
 {
     if (c->service == DOCK_UC && x->claimed)
         c->held = x->receive + 1;
-    if ((dock_service_names(c->service) || c->xrc) && x->claimed)
+    if ((dock_service_names(c->service) || c->via) && x->claimed)
         complete(c, x, DOCK_ST_FLUSH, 0);
 }
 
 void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x)
 {
-    if (dock_peek32(&c->peer->dead) || !dock_host_enter(c, true))
+    if (dock_peek32(&c->peer->dead) ||
+        !(c->via ? dock_host_enter_shared(c, true) == DOCK_OK : dock_host_enter(c, true)))
         return;
-    if (!c->xrc || dock_host_xrc(c, x) == DOCK_OK) // the shared queue may be gone
-        give_back(c, x);
+    give_back(c, x);
     dock_direct_leave(c);
 }
 

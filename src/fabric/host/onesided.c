@@ -18,7 +18,7 @@ static uint32_t check(struct dock_conn *c, struct dock_xfer *x, const struct doc
 {
     uint32_t need = remote_right(x);
 
-    if (__builtin_expect(!(dock_peek32(&c->queue->access) & need), 0))
+    if (__builtin_expect(!(dock_peek32(&dock_conn_target(c)->queue->access) & need), 0))
         return DOCK_ST_REM_INV_REQ;
     return dock_host_rkey(c, x->remote, x->token, x->raddr, x->len, need, k);
 }

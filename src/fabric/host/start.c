@@ -9,11 +9,6 @@ static bool two_sided(const struct dock_xfer *x)
 
 static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 {
-    if (__builtin_expect(c->xrc, 0)) {
-        x->status = dock_host_xrc(c, x);
-        if (x->status)
-            return x->status == DOCK_ST_REM_INV_REQ ? DOCK_GO_DONE : DOCK_GO_NOBODY;
-    }
     if (two_sided(x))
         return dock_host_message(c, x);
     if (dock_op_is_atomic(x->op))
@@ -27,10 +22,10 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 }
 
 // A responder that finds a request wrong goes to its error state and tells its program.
-static void blame(struct dock_conn *c, struct dock_xfer *x)
+void dock_host_blame(struct dock_conn *c, struct dock_xfer *x)
 {
     // The target serves others too: one's bad request is not its end.
-    if (dock_service_names(c->service) || dock_peek32(&c->queue->peer_id) == DOCK_PEER_ANY)
+    if (dock_service_names(c->service) || dock_peek32(&dock_conn_target(c)->queue->peer_id) == DOCK_PEER_ANY)
         return;
     if (c->service == DOCK_UC) {
         if (x->status == DOCK_ST_REM_ACCESS || x->status == DOCK_ST_REM_INV_REQ)
@@ -59,14 +54,21 @@ static bool pages_move(const struct dock_conn *c)
     return dock_acquire32(c->moving) || dock_acquire32(&c->peer->port->moving);
 }
 
+enum dock_go dock_host_serve(struct dock_conn *c, struct dock_xfer *x)
+{
+    return __builtin_expect(pages_move(c), 0) ? DOCK_GO_MORE : serve(c, x);
+}
+
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq)
 {
     (void)sq; // the host path never finishes later
+    if (__builtin_expect(c->xrc, 0))
+        return dock_host_start_shared(c, x);
     if (__builtin_expect(dock_peek32(&c->peer->dead), 0) || !dock_host_enter(c, dock_xfer_begun(x)))
         return lost(c, x);
-    enum dock_go go = __builtin_expect(pages_move(c), 0) ? DOCK_GO_MORE : serve(c, x);
+    enum dock_go go = dock_host_serve(c, x);
     if (__builtin_expect(go == DOCK_GO_DONE && x->status, 0))
-        blame(c, x);
+        dock_host_blame(c, x);
     dock_direct_leave(c);
     return go;
 }

@@ -1,41 +1,77 @@
 // SPDX-License-Identifier: MIT
 // XRC: the target queue keeps the connection, and each request names the shared receive queue that it is for,
-// whose domain is also that of the memory it may reach (IBTA vol 1, annex A14).
+// whose domain is also that of the memory it may reach (IBTA vol 1, annex A14). The two may belong to two
+// processes: a request shows itself in the memory of both.
 #include "fabric/host/host.h"
 
-static bool open_views(struct dock_conn *c, struct dock_qrec *q, uint32_t id)
+static uint32_t look(struct dock_conn *c, bool begun)
 {
-    struct dock_qrec seen = {
-        .kind_service = q->kind_service, .id = q->id, .rq = q->rq, .cq = q->cq, .pd = q->pd};
+    uint32_t serial = dock_acquire32(&c->queue->serial);
 
-    if (q->sum != dock_qrec_sum(&seen) || seen.id != id || q->cookie != c->cookie ||
-        seen.kind_service != (DOCK_QUEUE_XRC_SRQ << 8 | (uint32_t)c->service))
-        return false;
-    if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
-        return false;
-    c->key_pd = seen.pd;
-    return true;
+    if (dock_acquire32(&c->queue->state) == DOCK_GONE) // pairs with the publish in dock_qp_destroy
+        return begun ? DOCK_ST_RETRY_EXC : DOCK_ST_REM_INV_REQ;
+    if (__builtin_expect(c->views && serial == c->serial, 1))
+        return DOCK_OK;
+    if (begun)
+        return DOCK_ST_RETRY_EXC;
+    dock_host_meet(c);
+    if (!dock_host_open_views(c))
+        return DOCK_ST_REM_INV_REQ;
+    c->views = c->cookie == c->via->cookie; // the domain
+    return c->views ? DOCK_OK : DOCK_ST_REM_INV_REQ;
 }
 
-uint32_t dock_host_xrc(struct dock_conn *c, const struct dock_xfer *x)
+uint32_t dock_host_enter_shared(struct dock_conn *c, bool begun)
 {
-    struct dock_qrec *q = c->srq && c->taker == x->srq ? c->srq : dock_host_find(c->peer, x->srq);
-    uint32_t serial = q ? dock_acquire32(&q->serial) : 0;
+    uint32_t status;
 
-    if (!q || dock_acquire32(&q->state) == DOCK_GONE) // pairs with the publish in dock_qp_destroy
-        return dock_xfer_begun(x) ? DOCK_ST_RETRY_EXC : DOCK_ST_REM_INV_REQ;
-    if (__builtin_expect(q == c->srq && serial == c->srq_serial, 1))
-        return DOCK_OK;
-    if (dock_xfer_begun(x))
-        return DOCK_ST_RETRY_EXC;
-    for (unsigned i = 0; i < DOCK_RKEYS; i++) // of another domain
-        c->key[i].rec = NULL;
-    c->srq = NULL;
-    c->held = 0;
-    if (!open_views(c, q, x->srq))
-        return DOCK_ST_REM_INV_REQ;
-    c->srq = q;
-    c->srq_serial = serial;
-    c->taker = x->srq;
-    return DOCK_OK;
+    if (__builtin_expect(dock_peek32(&c->peer->dead), 0))
+        return begun ? DOCK_ST_RETRY_EXC : DOCK_ST_REM_INV_REQ;
+    dock_set64(&c->hazard->busy, ++c->hazard_value);
+    dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
+    status = look(c, begun);
+    if (__builtin_expect(status, 0))
+        dock_direct_leave(c);
+    return status;
+}
+
+// The target is not there any more, and who has the shared queue waits for the receive.
+static enum dock_go broken(struct dock_conn *c, struct dock_xfer *x)
+{
+    if (!x->claimed)
+        return DOCK_GO_NOBODY;
+    dock_host_abandon(c, x);
+    x->claimed = false;
+    x->broken = true;
+    return DOCK_GO_NOBODY;
+}
+
+static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
+{
+    enum dock_go go;
+
+    x->status = c->via ? dock_host_enter_shared(c, dock_xfer_begun(x)) : DOCK_ST_REM_INV_REQ;
+    if (x->status == DOCK_ST_RETRY_EXC)
+        return DOCK_GO_NOBODY;
+    if (x->status)
+        return DOCK_GO_DONE;
+    go = dock_host_serve(c, x);
+    dock_direct_leave(c);
+    return go;
+}
+
+enum dock_go dock_host_start_shared(struct dock_conn *c, struct dock_xfer *x)
+{
+    struct dock_conn *target = dock_conn_target(c);
+    enum dock_go go;
+
+    if (x->broken)
+        return DOCK_GO_NOBODY;
+    if (__builtin_expect(dock_peek32(&target->peer->dead), 0) || !dock_host_enter(target, dock_xfer_begun(x)))
+        return broken(c, x);
+    go = serve(c, x);
+    if (__builtin_expect(go == DOCK_GO_DONE && x->status, 0))
+        dock_host_blame(c, x);
+    dock_direct_leave(target);
+    return go;
 }

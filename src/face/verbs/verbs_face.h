@@ -97,9 +97,9 @@ struct vb_xrcd {
     uint32_t pd; // of its targets: they reach nothing by it
     struct dock_cq *cq;
     dock_a32 users;
-    uint32_t handles; // one per ibv_open_xrcd
-    dev_t device;     // of the file that names it; inode 0: no file does
-    ino_t inode;
+    uint32_t handles;       // one per ibv_open_xrcd
+    uint64_t device, inode; // of the file that names it; inode 0: no file does
+    int file;               // keeps the inode, or -1
     struct vb_xrcd *next;
 };
 

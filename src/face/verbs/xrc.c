@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: MIT
-// XRC domains. Targets and shared queues that meet in one belong to one context; a file names a domain of it.
+// XRC domains. One that a file names is the same for all processes of the host that open it by that file;
+// here it stands once for each context.
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "face/verbs/verbs_face.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the list and the handles
 static struct vb_xrcd *domains;
 static uint64_t given;
+
+// As long as a domain is open its file's number must not be another file's. A descriptor that only names the
+// file: closing it takes no record lock of the program away.
+static int keep_file(int fd)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_PATH | O_CLOEXEC); // where there is no /proc, the program keeps its own
+}
 
 // What a target must have and never uses: it reaches memory by the domain of the shared queue, and completes
 // nothing itself.
@@ -26,80 +39,111 @@ static int make_parts(struct dock_dev *dev, struct vb_xrcd *x)
     return err;
 }
 
-static struct vb_xrcd *find(struct ibv_context *context, const struct stat *file)
+static struct vb_xrcd *find(struct ibv_context *context, const struct dock_domain_name *name)
 {
     for (struct vb_xrcd *x = domains; x; x = x->next)
-        if (x->inode == file->st_ino && x->device == file->st_dev && x->xrcd.context == context)
+        if (x->inode == name->inode && x->device == name->device && x->xrcd.context == context)
             return x;
     return NULL;
 }
 
-static int make(struct ibv_context *context, const struct stat *file, struct vb_xrcd **out)
+// The number of a domain: of a file's the host's, of others one of our own, which is never below 2^32.
+static int take_number(struct dock_dev *dev, const struct dock_domain_name *name, uint64_t *number)
+{
+    if (name->inode)
+        return dock_xrc_domain_open(dev, name, number);
+    *number = (uint64_t)dock_dev_who(dev) << 32 | ++given;
+    return 0;
+}
+
+static void give_number(struct dock_dev *dev, const struct vb_xrcd *x)
+{
+    if (x->inode)
+        dock_xrc_domain_close(dev, x->number);
+    if (x->file >= 0)
+        close(x->file);
+}
+
+static int make(struct ibv_context *context, const struct dock_domain_name *name, int fd,
+                struct vb_xrcd **out)
 {
     struct vb_xrcd *x = calloc(1, sizeof *x);
+    struct dock_dev *dev = vb_dev(context);
     int err;
 
     if (!x)
         return dock_refuse(-ENOMEM, "ibv_open_xrcd: no memory");
-    err = make_parts(vb_dev(context), x);
-    if (err) {
-        free(x);
-        return err;
-    }
+    x->device = name->device;
+    x->inode = name->inode;
+    x->file = name->inode ? keep_file(fd) : -1;
+    err = take_number(dev, name, &x->number);
+    if (err)
+        goto no_number;
+    err = make_parts(dev, x);
+    if (err)
+        goto no_parts;
     x->xrcd.context = context;
     x->handles = 1;
-    x->number = (uint64_t)dock_dev_who(vb_dev(context)) << 32 | ++given;
-    x->device = file->st_dev;
-    x->inode = file->st_ino;
     x->next = domains;
     domains = x;
     vb_object_made(context);
     *out = x;
     return 0;
+no_parts:
+    give_number(dev, x);
+    free(x);
+    return err;
+no_number:
+    if (x->file >= 0)
+        close(x->file);
+    free(x);
+    return err;
 }
 
-// The file of an attribute; none: an inode of 0.
-static int file_of(const struct ibv_xrcd_init_attr *a, struct stat *file)
+// What the attributes name; no file: an inode of 0.
+static int name_of(const struct ibv_xrcd_init_attr *a, struct dock_domain_name *name)
 {
     uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+    struct stat file = {0};
 
-    memset(file, 0, sizeof *file);
     if (!a || a->comp_mask != both || a->oflags & ~(O_CREAT | O_EXCL))
         return dock_refuse(-EINVAL,
                            "ibv_open_xrcd: both a descriptor (or -1) and O_CREAT, O_EXCL are wanted");
-    if (a->fd == -1)
-        return a->oflags & O_CREAT
-                   ? 0
-                   : dock_refuse(-EINVAL, "ibv_open_xrcd: without a file it can only be made");
-    return fstat(a->fd, file) ? dock_refuse(-EBADF, "ibv_open_xrcd: descriptor %d is not open", a->fd) : 0;
+    if (a->fd == -1 && !(a->oflags & O_CREAT))
+        return dock_refuse(-EINVAL, "ibv_open_xrcd: without a file it can only be made");
+    if (a->fd != -1 && fstat(a->fd, &file))
+        return dock_refuse(-EBADF, "ibv_open_xrcd: descriptor %d is not open", a->fd);
+    *name = (struct dock_domain_name){.device = file.st_dev,
+                                      .inode = file.st_ino,
+                                      .create = a->oflags & O_CREAT,
+                                      .exclusive = a->oflags & O_EXCL};
+    return 0;
 }
 
-static int open_locked(struct ibv_context *context, const struct stat *file, int oflags, struct vb_xrcd **out)
+static int open_locked(struct ibv_context *context, const struct dock_domain_name *name, int fd,
+                       struct vb_xrcd **out)
 {
-    struct vb_xrcd *x = file->st_ino ? find(context, file) : NULL;
+    struct vb_xrcd *x = name->inode ? find(context, name) : NULL;
 
-    if (!x && !(oflags & O_CREAT))
-        return dock_refuse(-ENOENT, "ibv_open_xrcd: no XRC domain belongs to this file");
-    if (x && oflags & O_EXCL)
+    if (!x)
+        return make(context, name, fd, out);
+    if (name->exclusive)
         return dock_refuse(-EEXIST, "ibv_open_xrcd: the file has an XRC domain already");
-    if (x) {
-        x->handles++;
-        *out = x;
-        return 0;
-    }
-    return make(context, file, out);
+    x->handles++;
+    *out = x;
+    return 0;
 }
 
 struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
+    struct dock_domain_name name;
     struct vb_xrcd *x = NULL;
-    struct stat file;
-    int err = file_of(attr, &file);
+    int err = name_of(attr, &name);
 
     if (err)
         return vb_none(err);
     pthread_mutex_lock(&lock);
-    err = open_locked(context, &file, attr->oflags, &x);
+    err = open_locked(context, &name, attr->fd, &x);
     pthread_mutex_unlock(&lock);
     return err ? vb_none(err) : &x->xrcd;
 }
@@ -114,6 +158,7 @@ static void end(struct vb_xrcd *x)
     *at = x->next;
     dock_cq_destroy(x->cq);
     dock_pd_destroy(dev, x->pd);
+    give_number(dev, x);
     vb_object_gone(x->xrcd.context);
     free(x);
 }

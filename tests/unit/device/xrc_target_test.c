@@ -61,30 +61,37 @@ static void xrc_open(struct xrc *x, struct dock_dev *dev)
 
 static void xrc_close(struct xrc *x)
 {
-    assert_int_equal(dock_qp_destroy(x->target), 0);
+    if (x->target)
+        assert_int_equal(dock_qp_destroy(x->target), 0);
     assert_int_equal(dock_xrc_srq_destroy(x->srq), 0);
     end_close(&x->ini);
+}
+
+// A message of which a budget is sent, and no more: 7, to receive 3.
+static void begin_long(struct xrc *x)
+{
+    enum { LONG = 500000 };
+    struct dock_sge sge = {(uintptr_t)x->ini.mem, LONG, x->ini.mr->lkey};
+
+    dock_recv_begin(x->srq);
+    assert_int_equal(dock_recv_put(x->srq, 3, &sge, 1), 0);
+    dock_recv_end(x->srq);
+    struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &x->ini, &sge, LONG, LONG, x->ini.mr, 0);
+    wr.id = 7;
+    wr.remote = dock_srq_number(x->srq);
+    assert_int_equal(end_post(&x->ini, &wr), 0);
 }
 
 // It ends by itself, or nobody answers any more: the receive comes back, as flushed.
 static void what_an_initiator_had_begun_is_told_to_the_shared_queue(void **state)
 {
-    enum { LONG = 500000 };
     struct dock_dev *dev = open_device();
 
     (void)state;
     for (unsigned down = 0; down < 2; down++) {
-        struct dock_sge sge;
         struct xrc x;
         xrc_open(&x, dev);
-        sge = (struct dock_sge){(uintptr_t)x.ini.mem, LONG, x.ini.mr->lkey};
-        dock_recv_begin(x.srq);
-        assert_int_equal(dock_recv_put(x.srq, 3, &sge, 1), 0);
-        dock_recv_end(x.srq);
-        struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &x.ini, &sge, LONG, LONG, x.ini.mr, 0);
-        wr.id = 7;
-        wr.remote = dock_srq_number(x.srq);
-        assert_int_equal(end_post(&x.ini, &wr), 0); // a budget of it
+        begin_long(&x);
         if (down)
             set_port(dev, true);
         else
@@ -96,6 +103,37 @@ static void what_an_initiator_had_begun_is_told_to_the_shared_queue(void **state
         expect(x.ini.rcq, 3, DOCK_ST_FLUSH);
         if (down)
             set_port(dev, false);
+        xrc_close(&x);
+    }
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+// The initiator goes on trying; who has the shared queue has its receive back meanwhile, and once.
+static void what_a_target_that_ends_had_begun_is_told_to_the_shared_queue(void **state)
+{
+    struct dock_dev *dev = open_device();
+    struct dock_wc wc;
+
+    (void)state;
+    for (unsigned gone = 0; gone < 2; gone++) {
+        struct dock_qp_mod patient = {.mask = DOCK_MOD_TIMEOUT, .timeout = 0};
+        struct xrc x;
+        xrc_open(&x, dev);
+        begin_long(&x);
+        assert_int_equal(dock_qp_modify(x.ini.qp, &patient), 0);
+        if (gone)
+            assert_int_equal(dock_qp_destroy(x.target), 0);
+        else
+            dock_qp_error(x.target);
+        for (unsigned i = 0; i < 3; i++)
+            dock_sq_ring(&x.ini.qp->sq, DOCK_BY_ENGINE);
+        expect(x.ini.rcq, 3, DOCK_ST_FLUSH);
+        assert_false(end_poll(x.ini.scq, &wc));
+        dock_qp_error(x.ini.qp);
+        expect(x.ini.scq, 7, DOCK_ST_FLUSH);
+        assert_false(end_poll(x.ini.rcq, &wc));
+        if (gone)
+            x.target = NULL;
         xrc_close(&x);
     }
     assert_int_equal(dock_dev_close(dev), 0);
@@ -125,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_an_initiator_had_begun_is_told_to_the_shared_queue),
+        cmocka_unit_test(what_a_target_that_ends_had_begun_is_told_to_the_shared_queue),
         cmocka_unit_test(number_zero_is_no_queue_for_a_small_write_either),
     };
 
