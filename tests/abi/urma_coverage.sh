@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Every public URMA function has a failing case (a row of the bad-input table; void functions and those that cannot fail
 # have a row that must not crash) and a passing one: it is called outside that table, or has a row that is accepted, or
-# one that says that the device has none of it (REFUSED), and then docs/urma-errors.md names it. No exceptions.
+# one that says that the device has none of it (REFUSED), and then docs/urma-errors.md names it. And a fuzz harness
+# calls it. No exceptions.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
@@ -30,6 +31,9 @@ missing=$(comm -23 "$work/public" "$work/failing")
 [ -z "$missing" ] || { echo "no failing case in $table for:" $missing; fail=1; }
 missing=$(comm -23 "$work/public" "$work/passing")
 [ -z "$missing" ] || { echo "no passing case in tests/face/urma for:" $missing; fail=1; }
+find tests/fuzz -name '*.[ch]' -exec grep -ohE '\burma_[a-z0-9_]+\(' {} + | tr -d '(' | sort -u >"$work/fuzzed"
+missing=$(comm -23 "$work/public" "$work/fuzzed")
+[ -z "$missing" ] || { echo "not called in tests/fuzz:" $missing; fail=1; }
 for name in $(grep -E ', REFUSED,' "$work/rows" | sed -E 's/ROW\((\w+).*/\1/' | sort -u); do
     grep -q "\`$name\`" docs/urma-errors.md || { echo "refused, and not in docs/urma-errors.md: $name"; fail=1; }
 done

@@ -9,57 +9,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <ub/umdk/urma/urma_api.h>
 #include <ub/umdk/urma/urma_perf.h>
 
-enum { ROUNDS = 24, ROUND_S = 20, BYTES = 4096 };
-
-static uint64_t state_of_random;
-
-static uint64_t chance(void) // splitmix64
-{
-    uint64_t z = state_of_random += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-// NULL one time in four, else memory of zeros, ones, small numbers or noise. Pointers inside noise would be
-// the program's own fault: structures that hold some are filled by the callers below.
-static void *anything(void)
-{
-    static _Alignas(16) char room[16][BYTES];
-    static unsigned next;
-    char *p = room[next++ % 16];
-
-    switch (chance() % 4) {
-    case 0:
-        return NULL;
-    case 1:
-        memset(p, 0, BYTES);
-        break;
-    case 2:
-        memset(p, 0xff, BYTES);
-        break;
-    default:
-        for (size_t i = 0; i < BYTES; i += 8) {
-            uint64_t v = chance();
-
-            memcpy(p + i, &v, 8);
-        }
-    }
-    return p;
-}
+#include "fuzz/lib/fuzz.h"
 
 static void creations(urma_context_t *ctx, urma_jfc_t *jfc, urma_jfr_t *jfr)
 {
@@ -160,7 +116,7 @@ static void plain_arguments(urma_context_t *ctx, urma_jfc_t *jfc)
     urma_log_set_thread_tag(text);
 }
 
-static int round_of(uint64_t seed)
+static int round_of(void)
 {
     urma_device_t *dev;
     urma_context_t *ctx;
@@ -173,7 +129,6 @@ static int round_of(uint64_t seed)
     int n;
     static char memory[16384];
 
-    state_of_random = seed;
     if (urma_init(NULL) != URMA_SUCCESS || !(dev = urma_get_device_by_name((char *)"drydock0")))
         return 2;
     ctx = urma_create_context(dev, 0);
@@ -199,27 +154,8 @@ static int round_of(uint64_t seed)
 
 static void no_argument_crashes_or_hangs_the_library(void **state)
 {
-    const char *wanted = getenv("DRYDOCK_SEED");
-    uint64_t first = wanted ? strtoull(wanted, NULL, 0) : (uint64_t)time(NULL);
-
     (void)state;
-    for (uint64_t i = 0; i < (wanted ? 1 : ROUNDS); i++) {
-        pid_t pid = fork();
-        int status = 0;
-
-        assert_true(pid >= 0);
-        if (pid == 0) {
-            alarm(ROUND_S);
-            _exit(round_of(first + i));
-        }
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        if (status != 0)
-            fail_msg("expected exit 0, got %s %d; again: DRYDOCK_SEED=%llu scripts/run-one "
-                     "build/dev/tests/fuzz/urma_args_test",
-                     WIFSIGNALED(status) ? "signal" : "exit",
-                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-                     (unsigned long long)(first + i));
-    }
+    fuzz_rounds(24, 20, round_of, "fuzz/urma_args_test");
 }
 
 int main(void)
