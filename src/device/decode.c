@@ -63,6 +63,7 @@ static void decode_special(struct dock_sq *sq, struct dock_xfer *x)
         x->target_token = (uint32_t)(word64(sq, 56) >> 32);
         break;
     case DOCK_OP_WRITE_NOTIFY:
+    case DOCK_OP_WRITE_ADD:
         x->notify_tid = (uint32_t)word64(sq, 48) & DOCK_ID_MASK;
         x->notify_token = (uint32_t)(word64(sq, 48) >> 32);
         x->notify_addr = word64(sq, 56);

@@ -9,7 +9,8 @@
 static bool known(unsigned op)
 {
     return op <= DOCK_OP_CAS || op == DOCK_OP_FADD || op == DOCK_OP_NOP ||
-           (op >= DOCK_OP_SWAP && op <= DOCK_OP_FXOR) || op == DOCK_OP_BIND || op == DOCK_OP_INV;
+           (op >= DOCK_OP_SWAP && op <= DOCK_OP_FXOR) || op == DOCK_OP_BIND || op == DOCK_OP_INV ||
+           op == DOCK_OP_WRITE_ADD;
 }
 
 static bool is_read(const struct dock_xfer *x)
@@ -22,13 +23,18 @@ static bool is_local(const struct dock_xfer *x)
     return x->op == DOCK_OP_NOP || x->op == DOCK_OP_BIND || x->op == DOCK_OP_INV;
 }
 
-// What a service can carry: RC and RM all; UC no answers; UD and UM only messages.
+// What a service can carry: RC and RM all; UC no answers; UD only messages; UM them, and what UMDK's own
+// sample posts there, though its guide knows messages alone: its driver takes any request in UM.
 static bool allowed(const struct dock_xfer *x, enum dock_service service)
 {
-    if (service == DOCK_UD || service == DOCK_UM)
-        return x->op == DOCK_OP_SEND || x->op == DOCK_OP_SEND_IMM || x->op == DOCK_OP_NOP;
+    bool message = x->op == DOCK_OP_SEND || x->op == DOCK_OP_SEND_IMM || x->op == DOCK_OP_NOP;
+
+    if (service == DOCK_UD)
+        return message;
+    if (service == DOCK_UM)
+        return message || x->op == DOCK_OP_WRITE || x->op == DOCK_OP_READ;
     if (service == DOCK_UC)
-        return !is_read(x) && x->op != DOCK_OP_WRITE_NOTIFY && x->op != DOCK_OP_SEND_INV;
+        return !is_read(x) && !dock_op_notifies(x->op) && x->op != DOCK_OP_SEND_INV;
     return true;
 }
 
@@ -154,7 +160,7 @@ static enum dock_step unreached(struct dock_sq *sq, bool coming)
         sq->deadline_ns = now + DOCK_PATIENCE_NS;
     if (coming && now < sq->deadline_ns)
         return wait(sq, DOCK_STALL_NOBODY);
-    if (!dock_service_lossy(sq->x.service))
+    if (!dock_xfer_lossy(&sq->x))
         return nobody_there(sq, false);
     return sent_to_nobody(sq);
 }
@@ -218,7 +224,7 @@ static struct dock_conn *reach_member(struct dock_sq *sq, struct dock_conn *grou
 static enum dock_step unplugged(struct dock_sq *sq)
 {
     sq->mid = true;
-    if (!dock_service_lossy(sq->x.service))
+    if (!dock_xfer_lossy(&sq->x))
         return nobody_there(sq, false);
     dock_sq_abandon(sq); // the rest of a message that was begun
     return sent_to_nobody(sq);

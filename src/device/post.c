@@ -87,6 +87,7 @@ static inline void put_special(const struct dock_sq_post *sq, char *b, const str
         memcpy(b + 48, two, 16);
         break;
     case DOCK_OP_WRITE_NOTIFY:
+    case DOCK_OP_WRITE_ADD:
         two[0] = (uint64_t)(sq->urma ? wr->notify_token : wr->notify_key) << 32 | wr->notify_key >> 8;
         two[1] = wr->notify_addr;
         memcpy(b + 48, two, 16);

@@ -185,6 +185,12 @@ static inline bool dock_service_lossy(unsigned service)
     return service == DOCK_UC || service == DOCK_UD || service == DOCK_UM;
 }
 
+// The same of a request: a READ is answered, or its reader is told that it was not.
+static inline bool dock_xfer_lossy(const struct dock_xfer *x)
+{
+    return dock_service_lossy(x->service) && x->op != DOCK_OP_READ;
+}
+
 extern const struct dock_fabric dock_fabric_host;
 extern const struct dock_fabric dock_fabric_self;
 

@@ -47,8 +47,9 @@ enum dock_op {
     DOCK_OP_FXOR = 0x24,
     DOCK_OP_BIND =
         0x28, // control as WRITE: tid = window, token = new key; 48 {region tid, access}, 56 va, 64 len
-    DOCK_OP_INV = 0x29, // local invalidate: tid, token
-    DOCK_OPS = 0x2a,
+    DOCK_OP_INV = 0x29,       // local invalidate: tid, token
+    DOCK_OP_WRITE_ADD = 0x2a, // as WRITE_NOTIFY, the value is added (the public one is packed without SGE)
+    DOCK_OPS = 0x2b,
 };
 
 #define DOCK_F_FENCE (1u << 19)
@@ -110,10 +111,16 @@ static inline unsigned dock_wqe_inline_len(const struct dock_wqe *w)
     return w->op >> 22;
 }
 
+// A WRITE, and then 8 bytes elsewhere: stored, or added.
+static inline int dock_op_notifies(unsigned op)
+{
+    return op == DOCK_OP_WRITE_NOTIFY || op == DOCK_OP_WRITE_ADD;
+}
+
 // Where data starts, by opcode: 48, 64 or 80; atomics keep 48 for the one SGE.
 static inline unsigned dock_wqe_data_at(unsigned op)
 {
-    return op == DOCK_OP_WRITE_IMM ? 64 : op == DOCK_OP_WRITE_NOTIFY ? 80 : 48;
+    return op == DOCK_OP_WRITE_IMM ? 64 : dock_op_notifies(op) ? 80 : 48;
 }
 
 static inline int dock_op_is_atomic(unsigned op)

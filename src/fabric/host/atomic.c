@@ -85,6 +85,19 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     return DOCK_OK;
 }
 
+uint32_t dock_host_add(struct dock_conn *c, const struct dock_xfer *x)
+{
+    struct dock_xfer add = {.op = DOCK_OP_FADD,
+                            .len = 8,
+                            .remote = x->notify_tid,
+                            .token = x->notify_token,
+                            .raddr = x->notify_addr,
+                            .operand = x->notify_value};
+    uint64_t old;
+
+    return execute(c, &add, &old);
+}
+
 enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
 {
     uint64_t old;

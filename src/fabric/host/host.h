@@ -86,6 +86,8 @@ uint32_t dock_host_put(struct dock_conn *c, struct dock_place *remote, const voi
 
 enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x);
 enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x);
+// What a WRITE_ADD adds when its data is there.
+uint32_t dock_host_add(struct dock_conn *c, const struct dock_xfer *x);
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
 void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x);
 

@@ -61,7 +61,7 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
     }
     x->bytes = x->len;
     x->status = DOCK_OK;
-    if (x->op == DOCK_OP_WRITE_NOTIFY)
-        x->status = notify(c, x);
+    if (dock_op_notifies(x->op))
+        x->status = x->op == DOCK_OP_WRITE_NOTIFY ? notify(c, x) : dock_host_add(c, x);
     return DOCK_GO_DONE;
 }

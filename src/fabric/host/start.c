@@ -24,14 +24,14 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 // A responder that finds a request wrong goes to its error state and tells its program.
 void dock_host_blame(struct dock_conn *c, struct dock_xfer *x)
 {
-    // The target serves others too: one's bad request is not its end.
-    if (dock_service_names(c->service) || dock_peek32(&dock_conn_target(c)->queue->peer_id) == DOCK_PEER_ANY)
-        return;
-    if (c->service == DOCK_UC) {
+    if (dock_xfer_lossy(x)) {
         if (x->status == DOCK_ST_REM_ACCESS || x->status == DOCK_ST_REM_INV_REQ)
             x->status = DOCK_OK; // dropped at the target: nobody answers on this service
         return;
     }
+    // The target serves others too: one's bad request is not its end.
+    if (dock_service_names(c->service) || dock_peek32(&dock_conn_target(c)->queue->peer_id) == DOCK_PEER_ANY)
+        return;
     if (x->status == DOCK_ST_REM_ACCESS)
         dock_host_attention(c, DOCK_ATTN_ACCESS);
     else if (x->status == DOCK_ST_REM_INV_REQ && !x->claimed) // else its receive has told: no event beside it
@@ -40,7 +40,7 @@ void dock_host_blame(struct dock_conn *c, struct dock_xfer *x)
 
 static enum dock_go lost(struct dock_conn *c, struct dock_xfer *x)
 {
-    if (!dock_service_lossy(c->service))
+    if (!dock_xfer_lossy(x))
         return DOCK_GO_NOBODY;
     x->status = dock_host_local(c, x); // it was read, then lost
     x->bytes = x->len;

@@ -57,9 +57,11 @@ int ur_jfc_open(struct ur_jfc *j)
 
     if (!cfg->depth || cfg->depth > most)
         return dock_refuse(-EINVAL, "urma_create_jfc: depth %u: 1 to %u are offered", cfg->depth, most);
-    if (cfg->flag.bs.jfc_inline || cfg->flag.bs.has_drv_ext)
-        return dock_refuse(-EINVAL, "urma_create_jfc: data inside completions (jfc_inline) and extensions of "
-                                    "the device are not offered");
+    // jfc_inline needs nothing: data that a chip would have put into the record, for its driver to copy out
+    // at the poll, is in the receive's memory before the record is there.
+    if (cfg->flag.bs.has_drv_ext)
+        return dock_refuse(-EINVAL,
+                           "urma_create_jfc: this device knows no extension of its own (has_drv_ext)");
     err = dock_cq_create(ur_dev(j->jfc.urma_ctx), &attr, &j->dev);
     if (err)
         return err;

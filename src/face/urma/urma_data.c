@@ -29,6 +29,7 @@ static const struct opcode opcode_of[URMA_OPC_LAST] = {
     [URMA_OPC_SEND] = {DOCK_OP_SEND, ARM_SEND, true},
     [URMA_OPC_SEND_IMM] = {DOCK_OP_SEND_IMM, ARM_SEND, true},
     [URMA_OPC_SEND_INVALIDATE] = {DOCK_OP_SEND_INV, ARM_SEND, true},
+    [URMA_OPC_WRITE_ATOMIC] = {DOCK_OP_WRITE_ADD, ARM_RW, true},
     [URMA_OPC_NOP] = {DOCK_OP_NOP, ARM_NONE, true},
 };
 
@@ -109,7 +110,8 @@ static inline int take_remote(const struct ur_sends *s, const urma_sge_t *e, uin
 static int take_write(struct ur_sends *s, const urma_jfs_wr_t *wr, struct dock_sge *sge, struct dock_wr *w)
 {
     const urma_sg_t *dst = &wr->rw.dst;
-    unsigned remotes = wr->opcode == URMA_OPC_WRITE_NOTIFY ? 2 : 1;
+    bool notifies = wr->opcode == URMA_OPC_WRITE_NOTIFY || wr->opcode == URMA_OPC_WRITE_ATOMIC;
+    unsigned remotes = notifies ? 2 : 1;
     int err;
 
     if (__builtin_expect(dst->num_sge != remotes || !dst->sge, 0))
@@ -396,7 +398,7 @@ static inline void fill_cr(urma_cr_t *cr, const struct dock_wc *d)
 {
     const struct ur_sends *s = dock_qp_user(d->qp);
 
-    cr->status = d->status ? ur_cr_status(d->status) : URMA_CR_SUCCESS;
+    cr->status = d->status ? ur_cr_status(d) : URMA_CR_SUCCESS;
     cr->user_ctx = d->id;
     cr->opcode = cr_opcode(d);
     cr->flag.value = (uint8_t)(d->recv | (s->kind == UR_JETTY) << 1);

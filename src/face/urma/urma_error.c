@@ -24,9 +24,18 @@ urma_status_t ur_status(int error)
     }
 }
 
-urma_cr_status_t ur_cr_status(uint32_t device_status)
+// The device's "invalid request" is of a message that its receive was too short for, or of a word that does
+// not lie on its boundary.
+static urma_cr_status_t invalid_request(const struct dock_wc *failed)
 {
-    switch ((enum dock_status)device_status) {
+    bool message = failed->op <= DOCK_OP_SEND_INV || failed->op == DOCK_OP_WRITE_IMM;
+
+    return message ? URMA_CR_REM_RESP_LEN_ERR : URMA_CR_REM_UNSUPPORTED_REQ_ERR;
+}
+
+urma_cr_status_t ur_cr_status(const struct dock_wc *failed)
+{
+    switch ((enum dock_status)failed->status) {
     case DOCK_OK:
         return URMA_CR_SUCCESS;
     case DOCK_ST_UNSUPPORTED:
@@ -39,8 +48,9 @@ urma_cr_status_t ur_cr_status(uint32_t device_status)
     case DOCK_ST_LOC_PROT:
         return URMA_CR_LOC_ACCESS_ERR;
     case DOCK_ST_REM_RESP_LEN:
-    case DOCK_ST_REM_INV_REQ: // the device's "invalid request": the receive was too short for the message
         return URMA_CR_REM_RESP_LEN_ERR;
+    case DOCK_ST_REM_INV_REQ:
+        return invalid_request(failed);
     case DOCK_ST_REM_ACCESS:
         return URMA_CR_REM_ACCESS_ABORT_ERR;
     case DOCK_ST_REM_OP:

@@ -271,7 +271,7 @@ int ur_wait_readable(int fd, int time_out, uint64_t end);
 
 // ---- urma_error.c
 
-urma_cr_status_t ur_cr_status(uint32_t device_status);
+urma_cr_status_t ur_cr_status(const struct dock_wc *failed);
 urma_jetty_state_t ur_state(enum dock_state state);
 // The event in URMA's words; false: URMA has none for it.
 bool ur_event_type(enum dock_event_kind kind, enum ur_kind of, urma_async_event_type_t *out);

@@ -69,6 +69,46 @@ static void a_flat_send_meets_a_flat_receive(void **state)
     CHECK_INT(r.buf[256 + 31], 0x6b);
 }
 
+static void a_write_with_atomic_adds_behind_its_data(void **state)
+{
+    uint64_t *sum = (uint64_t *)(void *)(r.buf + 4096);
+    struct uwr w;
+
+    (void)state;
+    *sum = 40;
+    memset(l.buf, 0x7c, 64);
+    uend_wr(&l, &w, URMA_OPC_WRITE_ATOMIC, 21, 0, 64);
+    w.remote[1].addr = l.raddr + 4096;
+    w.wr.rw.notify_data = 2;
+    CHECK_INT(uend_post(&l, &w.wr, NULL), URMA_SUCCESS);
+    ucr_expect(l.jfc, 21, URMA_CR_SUCCESS, NULL);
+    CHECK(*sum == 42 && r.buf[63] == 0x7c);
+    w.remote[1].addr = l.raddr + 4097; // a word lies on its boundary
+    CHECK_INT(uend_post(&l, &w.wr, NULL), URMA_SUCCESS);
+    ucr_expect(l.jfc, 21, URMA_CR_REM_UNSUPPORTED_REQ_ERR, NULL);
+    CHECK(*sum == 42);
+}
+
+static void a_jfc_with_inline_data_has_it_in_memory(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .jfc_flag.bs.jfc_inline = 1};
+    urma_device_attr_t attr;
+    struct uend from, to;
+    struct uwr w;
+
+    (void)state;
+    CHECK_INT(urma_query_device(the_device(), &attr), URMA_SUCCESS);
+    CHECK(attr.dev_cap.feature.bs.jfc_inline);
+    upair_open(&from, &to, &o);
+    CHECK_INT(uend_recv(&to, 5, 128, 16), URMA_SUCCESS);
+    memset(from.buf, 0x2d, 8);
+    uend_wr(&from, &w, URMA_OPC_SEND, 4, 0, 8);
+    CHECK_INT(uend_post(&from, &w.wr, NULL), URMA_SUCCESS);
+    ucr_expect(to.rjfc, 5, URMA_CR_SUCCESS, NULL);
+    CHECK(to.buf[128] == 0x2d && to.buf[135] == 0x2d && to.buf[136] == 0);
+    upair_close(&from, &to);
+}
+
 static void devices_are_found_by_name_and_by_eid(void **state)
 {
     urma_device_t *dev = the_device();
@@ -263,6 +303,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flat_write_and_a_flat_read_move_bytes),
         cmocka_unit_test(a_flat_send_meets_a_flat_receive),
+        cmocka_unit_test(a_write_with_atomic_adds_behind_its_data),
+        cmocka_unit_test(a_jfc_with_inline_data_has_it_in_memory),
         cmocka_unit_test(devices_are_found_by_name_and_by_eid),
         cmocka_unit_test(an_ip_address_and_an_eid_name_each_other),
         cmocka_unit_test(a_token_id_outlives_its_segment),

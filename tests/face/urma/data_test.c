@@ -257,7 +257,7 @@ static const struct refusal refusals[] = {
     {"CAS of nothing", URMA_OPC_CAS, no_operand, URMA_TM_RM},
     {"FADD of five bytes", URMA_OPC_FADD, short_atomic, URMA_TM_RM},
     {"CAS of sixteen bytes", URMA_OPC_CAS, long_atomic, URMA_TM_RM},
-    {"WRITE with atomic", URMA_OPC_WRITE_ATOMIC, nothing, URMA_TM_RM},
+    {"WRITE with atomic to one", URMA_OPC_WRITE_ATOMIC, one_remote, URMA_TM_RM},
     {"flush of DMA", URMA_OPC_FLUSH_DMA, nothing, URMA_TM_RM},
     {"SEND that drops nothing", URMA_OPC_SEND_INVALIDATE, no_segment_to_drop, URMA_TM_RM},
     {"fence in UM", URMA_OPC_SEND, fence, URMA_TM_UM},

@@ -226,11 +226,59 @@ static void um_messages(void **state)
     two_processes(near_messages, far_messages);
 }
 
+// The guide has messages alone in UM, UMDK's own sample a WRITE and a READ as well.
+static void near_um_moves(int sock)
+{
+    struct uend e;
+    struct uwr w;
+
+    uend_meet(&e, &options, sock);
+    memset(e.buf, 'w', 160);
+    uend_wr(&e, &w, URMA_OPC_WRITE, 1, 0, 160);
+    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
+    ucr_expect(e.jfc, 1, URMA_CR_SUCCESS, NULL);
+    uend_wr(&e, &w, URMA_OPC_READ, 2, 8192, 160);
+    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
+    ucr_expect(e.jfc, 2, URMA_CR_SUCCESS, NULL);
+    CHECK(e.buf[8192] == 'r' && e.buf[8351] == 'r' && e.buf[8352] == 0);
+    uend_wr(&e, &w, URMA_OPC_FADD, 3, 0, 8);
+    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
+    ucr_expect(e.jfc, 3, URMA_CR_UNSUPPORTED_OPCODE_ERR, NULL);
+    uend_wr(&e, &w, URMA_OPC_WRITE, 4, 0, 4097);
+    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
+    ucr_expect(e.jfc, 4, URMA_CR_LOC_LEN_ERR, NULL);
+    meet(sock);
+    uend_close(&e);
+}
+
+static void far_um_moves(int sock)
+{
+    struct uend e;
+
+    uend_open(&e, &options);
+    memset(e.buf + 8192, 'r', 160);
+    struct uend_address mine = uend_address(&e), peer;
+    tell(sock, &mine, sizeof mine);
+    hear(sock, &peer, sizeof peer);
+    uend_connect(&e, &peer);
+    meet(sock);
+    meet(sock);
+    CHECK(e.buf[0] == 'w' && e.buf[159] == 'w' && e.buf[160] == 0);
+    uend_close(&e);
+}
+
+static void um_writes_and_reads(void **state)
+{
+    (void)state;
+    options = (struct uend_options){.mode = URMA_TM_UM};
+    two_processes(near_um_moves, far_um_moves);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rc_jetty),  cmocka_unit_test(rm_jetty),    cmocka_unit_test(rm_halves),
-        cmocka_unit_test(rc_halves), cmocka_unit_test(um_messages),
+        cmocka_unit_test(rc_halves), cmocka_unit_test(um_messages), cmocka_unit_test(um_writes_and_reads),
     };
 
     return cmocka_run_group_tests_name("urma two processes", tests, NULL, NULL);

@@ -371,8 +371,46 @@ static void unreliable_messages(void **state)
         expect(from.scq, 4, DOCK_ST_LOC_LEN);
         assert_int_equal(dock_qp_state(from.qp), DOCK_RTS);
     }
-    post_to(&from, DOCK_OP_WRITE, &to, 5, 8);
-    expect(from.scq, 5, DOCK_ST_UNSUPPORTED);
+    end_close(&from);
+    end_close(&to);
+}
+
+// Of requests without a message: WRITE, which may be lost as a message may, and READ, whose reader learns.
+static void unreliable_writes_and_reads(void **state)
+{
+    struct end_opts o = {.service = DOCK_UM, .mem = 65536, .on_error = DOCK_ON_ERROR_CONTINUE};
+    struct end from, to;
+    struct dock_mr wrong;
+
+    (void)state;
+    open_ready(&from, dev, &o);
+    open_ready(&to, other, &o);
+    wrong = *to.mr;
+    wrong.rkey ^= 4; // of the same segment, another token
+    wrong.token ^= 4;
+    bytes_fill(from.mem, 4096, 5);
+    post_to(&from, DOCK_OP_WRITE, &to, 1, 4096);
+    expect(from.scq, 1, DOCK_OK);
+    assert_memory_equal(to.mem, from.mem, 4096);
+    bytes_fill(to.mem, 4096, 6);
+    post_to(&from, DOCK_OP_READ, &to, 2, 4096);
+    expect(from.scq, 2, DOCK_OK);
+    assert_memory_equal(to.mem, from.mem, 4096);
+    post(&from, DOCK_OP_WRITE, 0xffff0, to.mr, 3, LEN); // nobody has that number
+    expect(from.scq, 3, DOCK_OK);
+    post(&from, DOCK_OP_READ, 0xffff0, to.mr, 4, LEN);
+    expect(from.scq, 4, DOCK_ST_RETRY_EXC);
+    post(&from, DOCK_OP_WRITE, dock_qp_number(to.qp), &wrong, 5, LEN);
+    expect(from.scq, 5, DOCK_OK);
+    assert_memory_equal(to.mem, from.mem, 4096);
+    post(&from, DOCK_OP_READ, dock_qp_number(to.qp), &wrong, 6, LEN);
+    expect(from.scq, 6, DOCK_ST_REM_ACCESS);
+    post_to(&from, DOCK_OP_READ, &to, 7, 4097);
+    expect(from.scq, 7, DOCK_ST_LOC_LEN);
+    post_to(&from, DOCK_OP_WRITE_IMM, &to, 8, 8);
+    expect(from.scq, 8, DOCK_ST_UNSUPPORTED);
+    post_to(&from, DOCK_OP_FADD, &to, 9, 8);
+    expect(from.scq, 9, DOCK_ST_UNSUPPORTED);
     assert_int_equal(dock_qp_state(from.qp), DOCK_RTS);
     end_close(&from);
     end_close(&to);
@@ -483,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_target_in_the_next_device_is_reached_under_the_same_way_of_naming),
         cmocka_unit_test(tokens_of_segment_and_queue_are_checked_where_asked),
         cmocka_unit_test(unreliable_messages),
+        cmocka_unit_test(unreliable_writes_and_reads),
         cmocka_unit_test(services_do_not_mix),
         cmocka_unit_test(threads_share_a_queue_to_many),
     };

@@ -34,6 +34,7 @@ static const struct {
     {"FXOR", DOCK_OP_FXOR, 0x24, 48, 2},
     {"BIND", DOCK_OP_BIND, 0x28, 48, 2},
     {"INV", DOCK_OP_INV, 0x29, 48, 1},
+    {"WRITE_ADD", DOCK_OP_WRITE_ADD, 0x2a, 80, 0},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

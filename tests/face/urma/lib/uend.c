@@ -243,8 +243,9 @@ void uend_wr(struct uend *e, struct uwr *w, urma_opcode_t op, uint64_t id, size_
     case URMA_OPC_WRITE:
     case URMA_OPC_WRITE_IMM:
     case URMA_OPC_WRITE_NOTIFY:
+    case URMA_OPC_WRITE_ATOMIC:
         w->wr.rw.src = (urma_sg_t){w->local, 1};
-        w->wr.rw.dst = (urma_sg_t){w->remote, op == URMA_OPC_WRITE_NOTIFY ? 2 : 1};
+        w->wr.rw.dst = (urma_sg_t){w->remote, op == URMA_OPC_WRITE || op == URMA_OPC_WRITE_IMM ? 1 : 2};
         break;
     case URMA_OPC_CAS:
     case URMA_OPC_SWAP:

@@ -13,7 +13,8 @@ extern "C" {
 // only. flag.lock_free: the caller sees to it that one thread at a time polls it. flag.non_blocking: see
 // urma_delete_jfc. The depth must hold what all its queues may complete and one record more for each (the
 // mark of a flush); an overflow is fatal to the JFC (URMA_EVENT_JFC_ERR). NULL with EINVAL (NULL, depth),
-// ENOMEM (no JFC left), EOPNOTSUPP (jfc_inline). Ends with urma_delete_jfc. Guide 2.3.1.1.1.
+// ENOMEM (no JFC left). Ends with urma_delete_jfc. flag.jfc_inline is taken: with it and without, what was
+// received is in memory when its record can be polled. Guide 2.3.1.1.1.
 urma_jfc_t *urma_create_jfc(urma_context_t *ctx, urma_jfc_cfg_t *jfc_cfg);
 
 // Events after moderate_count records or moderate_period microseconds since the first, whichever comes first;
