@@ -40,7 +40,7 @@ struct dock_wr {
     uint64_t raddr;
     uint64_t imm;              // as the wire carries it; verbs uses the low 32 bits
     uint64_t operand, compare; // atomics: add/swap/and/or/xor value; CAS: swap and compare
-    uint32_t notify_key;       // WRITE_NOTIFY, WRITE_ADD; its token: notify_token in URMA queues, else the key itself
+    uint32_t notify_key;       // of those that notify; its token: notify_token in URMA, else the key itself
     uint32_t notify_token;
     uint64_t notify_addr, notify_value;
     const uint8_t *eid; // UD, RM, UM: of the target
