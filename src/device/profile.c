@@ -5,19 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/log.h"
 
 // A locally administered OUI ("DD" for Drydock): belongs to no vendor, so no program takes us for its
 // adapter.
 enum { OUR_VENDOR = 0x02dd0c, OUR_PART = 1, MLX_VENDOR = 0x02c9, MLX_PART = 4119 };
 
-// Each row is shown by tests/face/profile_test.c under every profile. `udma` says so far no more than
-// `strict`.
+// Each row is shown by tests/face/profile_test.c under every profile. `udma` is as HiSilicon's provider of
+// UMDK does it: a completion record is the only thing that frees a slot, a full queue is an invalid argument,
+// and arming asks nobody for a channel.
 static const struct dock_profile profiles[] = {
     {"strict", OUR_VENDOR, OUR_PART, .arm_needs_channel = true},
     {"rxe", OUR_VENDOR, OUR_PART, .wrong_op_refused = true, .slot_free_at_execution = true},
-    {"mlx5", MLX_VENDOR, MLX_PART, .early_post_lost = true},
-    {"udma", OUR_VENDOR, OUR_PART, .arm_needs_channel = true},
+    {"mlx5", MLX_VENDOR, MLX_PART, .early_post_lost = true, .misfit_is_no_memory = true,
+     .depths_rounded = true},
+    {"udma", OUR_VENDOR, OUR_PART, .full_is_invalid = true},
 };
 
 static const struct dock_profile *chosen = profiles;
@@ -41,4 +44,13 @@ const struct dock_profile *dock_profile(void)
 {
     pthread_once(&once, choose);
     return chosen;
+}
+
+uint32_t dock_profile_depth(uint32_t wanted, uint32_t less, uint32_t most)
+{
+    uint64_t rounded = wanted;
+
+    if (wanted && wanted < most && dock_profile()->depths_rounded)
+        rounded = (uint64_t)dock_power_of_two(wanted + less) - less;
+    return rounded < most ? (uint32_t)rounded : wanted > most ? wanted : most;
 }

@@ -20,9 +20,20 @@ struct dock_profile {
     // A slot of a send queue is free when its request was executed, else when a completion that covers it was
     // polled.
     bool slot_free_at_execution;
+    // A post to a send queue that is full: EINVAL, else ENOMEM.
+    bool full_is_invalid;
+    // More SGEs or inline bytes than the queue was created for: ENOMEM, else EINVAL.
+    bool misfit_is_no_memory;
+    // Depths are rounded up at creation, and the caller is told: of queue pairs to a power of two, of CQs and
+    // shared receive queues to one less. Else what is asked for is what there is.
+    bool depths_rounded;
 };
 
 // Never NULL, never changes after the first call. Any thread.
 const struct dock_profile *dock_profile(void);
+
+// The depth that a queue is created with: `wanted`, or in a profile that rounds the next power of two, less
+// `less`, and no more than `most`.
+uint32_t dock_profile_depth(uint32_t wanted, uint32_t less, uint32_t most);
 
 #endif

@@ -20,12 +20,14 @@ static const struct row {
     int early_send;          // what a send in RESET, INIT, RTR returns; where 0 it is lost
     int foreign_op;          // what the post of a READ to a UD queue returns; where 0 it completes in error
     int one_too_many;        // a post to a queue whose requests are executed and not polled
+    int misfit;              // a post with more SGEs, or inline bytes, than the queue was created for
+    unsigned five[3];        // what a queue pair, a CQ and a shared receive queue of depth 5 have
 } rows[] = {
-    {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM},
-    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0},
-    {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM},
-    {"udma", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM},
-    {"nonsense", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM}, // strict it is
+    {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}},
+    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0, EINVAL, {5, 5, 5}},
+    {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM, ENOMEM, {8, 7, 7}},
+    {"udma", 0x02dd0c, 0, EINVAL, 0, EINVAL, EINVAL, {5, 5, 5}},
+    {"nonsense", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}}, // strict it is
 };
 
 static void identity(const struct row *row)
@@ -111,6 +113,64 @@ static void foreign_op(const struct row *row)
     end_close(&e);
 }
 
+// Through both ways to post.
+static void misfit(const struct row *row)
+{
+    const struct end_options two = {.sge = 2, .inline_data = 8, .builders = true};
+    struct end l, r;
+
+    pair_open(&l, &r, &two);
+    struct ibv_sge sge[3] = {end_sge(&l, 0, 8), end_sge(&l, 8, 8), end_sge(&l, 16, 8)};
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, sge, (uintptr_t)r.buf, r.mr->rkey);
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(l.qp);
+    wr.num_sge = 3;
+    CHECK_INT(post(&l, &wr), row->misfit);
+    ibv_wr_start(ex);
+    ibv_wr_rdma_write(ex, r.mr->rkey, (uintptr_t)r.buf);
+    ibv_wr_set_sge_list(ex, 3, sge);
+    CHECK_INT(ibv_wr_complete(ex), row->misfit);
+    wr.num_sge = 1;
+    wr.send_flags |= IBV_SEND_INLINE;
+    sge[0].length = l.opt.inline_data + 1;
+    CHECK_INT(post(&l, &wr), row->misfit);
+    ibv_wr_start(ex);
+    ibv_wr_rdma_write(ex, r.mr->rkey, (uintptr_t)r.buf);
+    ibv_wr_set_inline_data(ex, l.buf, sge[0].length);
+    CHECK_INT(ibv_wr_complete(ex), row->misfit);
+    pair_close(&l, &r);
+}
+
+// What the caller is told, and what is there: as many posts are taken.
+static void depths(const struct row *row)
+{
+    struct ibv_context *ctx = open_device();
+    struct ibv_pd *pd = ibv_alloc_pd(ctx);
+    struct ibv_cq *cq = ibv_create_cq(ctx, 5, NULL, NULL, 0);
+    struct ibv_srq_init_attr shared = {.attr = {.max_wr = 5, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &shared);
+    struct ibv_qp_init_attr attr = {
+        .qp_type = IBV_QPT_RC,
+        .send_cq = cq,
+        .recv_cq = cq,
+        .cap = {.max_send_wr = 5, .max_recv_wr = 5, .max_send_sge = 1, .max_recv_sge = 1}};
+    struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+    struct ibv_recv_wr *bad, wr = {.num_sge = 0};
+
+    CHECK(cq && srq && qp);
+    CHECK_INT(attr.cap.max_send_wr, row->five[0]);
+    CHECK_INT(attr.cap.max_recv_wr, row->five[0]);
+    CHECK_INT(cq->cqe, row->five[1]);
+    CHECK_INT(shared.attr.max_wr, row->five[2]);
+    for (unsigned i = 0; i < row->five[2]; i++)
+        CHECK_INT(ibv_post_srq_recv(srq, &wr, &bad), 0);
+    CHECK_INT(ibv_post_srq_recv(srq, &wr, &bad), ENOMEM);
+    CHECK_INT(ibv_destroy_qp(qp), 0);
+    CHECK_INT(ibv_destroy_srq(srq), 0);
+    CHECK_INT(ibv_destroy_cq(cq), 0);
+    CHECK_INT(ibv_dealloc_pd(pd), 0);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
 static void each_profile_does_what_its_row_says(void **state)
 {
     (void)state;
@@ -123,6 +183,8 @@ static void each_profile_does_what_its_row_says(void **state)
             early(&rows[i]);
             slots(&rows[i]);
             foreign_op(&rows[i]);
+            misfit(&rows[i]);
+            depths(&rows[i]);
             _exit(0);
         }
         CHECK(waitpid(pid, &status, 0) == pid);

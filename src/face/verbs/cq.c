@@ -2,6 +2,7 @@
 // Completion channels and completion queues; polling is in verbs_data.c and cq_ex.c.
 #include <stdlib.h>
 
+#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 // ---- channels
@@ -90,7 +91,7 @@ static struct vb_cq *create(struct ibv_context *context, const struct ibv_cq_ini
                             const char *call)
 {
     struct dock_cq_attr attr = {
-        .depth = a->cqe,
+        .depth = dock_profile_depth(a->cqe, 1, dock_dev_limits(vb_dev(context))->max_cqe),
         .chan = a->channel ? vb_chan(a->channel)->dev : NULL,
         .lock_free = (a->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
                      (a->parent_domain && vb_pd(a->parent_domain)->td),
@@ -172,15 +173,17 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
+    uint32_t depth;
     int err;
 
     if (!cq || cqe < 1)
         return dock_refuse(EINVAL, "ibv_resize_cq: no queue, or %d entries", cqe);
     if (!vb_cq_known(cq))
         return vb_status(dock_refuse(ENOENT, "ibv_resize_cq: no queue has handle %#x", cq->handle));
-    err = dock_cq_resize(vb_cq(cq)->dev, (uint32_t)cqe);
+    depth = dock_profile_depth((uint32_t)cqe, 1, dock_dev_limits(vb_dev(cq->context))->max_cqe);
+    err = dock_cq_resize(vb_cq(cq)->dev, depth);
     if (!err)
-        cq->cqe = cqe;
+        cq->cqe = (int)depth;
     return err == -EBUSY ? EINVAL : -err; // as the kernel: a size that does not hold what stands there
 }
 

@@ -155,6 +155,12 @@ static void fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv
     pthread_mutex_init(&qp->modify, NULL);
 }
 
+static void round_depths(const struct dock_limits *l, struct ibv_qp_cap *cap)
+{
+    cap->max_send_wr = dock_profile_depth(cap->max_send_wr, 0, l->max_qp_wr);
+    cap->max_recv_wr = dock_profile_depth(cap->max_recv_wr, 0, l->max_qp_wr);
+}
+
 enum form { PLAIN, BUILDERS, DIRECT };
 
 static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, uint64_t send_ops,
@@ -174,6 +180,8 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
         return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp: no memory"));
     qp->custom = custom;
     qp->cap = a->cap;
+    if (form != DIRECT)
+        round_depths(dock_dev_limits(vb_dev(pd->context)), &qp->cap);
     if (a->srq || sends_only(a))
         qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
     a->pd = pd;

@@ -142,7 +142,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
     struct vb_qp *qp = vb_qp_ex(ex);
 
     if (num_sge > qp->send_sge) {
-        fail(qp->build, dock_refuse(EINVAL, "ibv_wr: queue %u: %zu SGEs, it was created for %u",
+        fail(qp->build, dock_refuse(vb_misfit(), "ibv_wr: queue %u: %zu SGEs, it was created for %u",
                                     ex->qp_base.qp_num, num_sge, qp->send_sge));
         return;
     }
@@ -171,7 +171,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const 
 
     for (size_t i = 0; i < num_buf; i++) {
         if (!takes_inline(b->wr.op) || buf_list[i].length > qp->inline_max - bytes) {
-            fail(b, dock_refuse(EINVAL,
+            fail(b, dock_refuse(takes_inline(b->wr.op) ? vb_misfit() : EINVAL,
                                 "ibv_wr: queue %u: more than %u inline bytes, or an opcode without inline",
                                 ex->qp_base.qp_num, qp->inline_max));
             return;

@@ -2,6 +2,7 @@
 // Shared receive queues.
 #include <stdlib.h>
 
+#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 static int check(const struct dock_limits *l, const struct ibv_srq_attr *a, const char *call)
@@ -28,6 +29,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq = calloc(1, sizeof *srq);
     if (!srq)
         return vb_none(dock_refuse(-ENOMEM, "%s: no memory", call));
+    attr.max_wr = dock_profile_depth(a->max_wr, 1, dock_dev_limits(vb_dev(pd->context))->max_srq_wr);
     attr.user = srq;
     err = xrcd ? dock_xrc_srq_create(vb_dev(pd->context), &attr, vb_cq(cq)->dev,
                                      ((struct vb_xrcd *)xrcd)->number, &srq->dev)
@@ -45,7 +47,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq->cq = cq;
     if (xrcd)
         vb_xrcd_use(xrcd, 1);
-    srq->max_wr = a->max_wr;
+    srq->max_wr = a->max_wr = attr.max_wr;
     srq->max_sge = a->max_sge;
     a->srq_limit = 0;
     vb_pd_use(pd);

@@ -42,6 +42,11 @@ static const uint32_t flag_of[16] = {
 };
 #undef F
 
+int vb_misfit(void)
+{
+    return dock_profile()->misfit_is_no_memory ? ENOMEM : EINVAL;
+}
+
 static __attribute__((noinline, cold)) int refuse_wr(const struct vb_qp *qp, const struct ibv_send_wr *wr)
 {
     uint32_t n = qp->ex.qp_base.qp_num;
@@ -52,8 +57,8 @@ static __attribute__((noinline, cold)) int refuse_wr(const struct vb_qp *qp, con
         return dock_refuse(EINVAL, "ibv_post_send: queue %u: send flags %#x are not offered", n,
                            wr->send_flags);
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->send_sge)
-        return dock_refuse(EINVAL, "ibv_post_send: queue %u: %d SGEs, it was created for %u", n, wr->num_sge,
-                           qp->send_sge);
+        return dock_refuse(vb_misfit(), "ibv_post_send: queue %u: %d SGEs, it was created for %u", n,
+                           wr->num_sge, qp->send_sge);
     return dock_refuse(EINVAL, "ibv_post_send: queue %u: a list of %d SGEs without a list", n, wr->num_sge);
 }
 
@@ -67,7 +72,7 @@ static int take_inline(struct vb_qp *qp, const struct ibv_send_wr *wr, struct do
     for (int i = 0; i < wr->num_sge; i++)
         bytes += wr->sg_list[i].length;
     if (bytes > qp->inline_max)
-        return dock_refuse(EINVAL, "ibv_post_send: queue %u: %llu inline bytes, it was created for %u",
+        return dock_refuse(vb_misfit(), "ibv_post_send: queue %u: %llu inline bytes, it was created for %u",
                            qp->ex.qp_base.qp_num, (unsigned long long)bytes, qp->inline_max);
     w->inline_len = (uint32_t)bytes;
     return 0;

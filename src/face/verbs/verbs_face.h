@@ -278,6 +278,9 @@ static inline bool vb_takes_sends(const struct dock_post *post)
     return state != DOCK_RESET && state != DOCK_INIT && state != DOCK_RTR;
 }
 
+// More of something than a queue was created for.
+int vb_misfit(void);
+
 // ---- device.c, sysfs.c
 
 // The one device of this process's list. Never NULL.
