@@ -230,6 +230,12 @@ static enum dock_step unplugged(struct dock_sq *sq)
     return sent_to_nobody(sq);
 }
 
+// Finished is enough, retired they need not be: earlier WRITEs do not hold a fence up.
+static uint32_t reads_in_flight(const struct dock_sq *sq)
+{
+    return sq->reads - dock_acquire32(&sq->reads_over); // pairs with dock_up_finish
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
@@ -250,8 +256,10 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     if (__builtin_expect(!c, 0))
         return instead;
     sq->mid = true;
-    if (__builtin_expect(sq->flight != NULL, 0)) // the finisher may come before start has answered
+    if (__builtin_expect(sq->flight != NULL, 0)) { // the finisher may come before start has answered
         sq->flight[sq->seq & (sq->flights - 1)].read = is_read(x);
+        x->outstanding = reads_in_flight(sq);
+    }
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     dock_fence_light(); // pairs with the heavy fence of dock_quiesce: show that local keys are in use, then
                         // look
@@ -274,12 +282,6 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     default:
         return nobody_there(sq, dock_peek32(&dock_conn_target(c)->peer->dead));
     }
-}
-
-// Finished is enough, retired they need not be: earlier WRITEs do not hold a fence up.
-static uint32_t reads_in_flight(const struct dock_sq *sq)
-{
-    return sq->reads - dock_acquire32(&sq->reads_over); // pairs with dock_up_finish
 }
 
 // A fence, and the limit of reads in flight, hold a request back until earlier ones are finished.

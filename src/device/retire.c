@@ -85,9 +85,9 @@ void dock_sq_reap(struct dock_sq *sq)
                                  .target = f->target,
                                  .flags = f->flags,
                                  .op = f->op};
-        // What was in flight when the queue failed may have been executed, but its place is behind the
-        // failure.
-        if (DOCK_RULE_FLUSH && in_error(sq) && !o.status)
+        // What was in flight when the queue failed may have been executed or have failed, too, but its place
+        // is behind the failure.
+        if (DOCK_RULE_FLUSH && in_error(sq))
             o.status = DOCK_ST_FLUSH;
         dock_set32(&f->finished, 0);
         dock_sq_retire(sq, &o);

@@ -125,6 +125,7 @@ struct dock_xfer {
     uint8_t eid[16];            // of the target, network order, when the request names it
     uint8_t from[16];           // UD: the source, as the header tells it
     uint8_t tclass, hops;       // UD: of the header; hops 0: the usual
+    uint32_t outstanding;       // READ, atomic: those of its queue that the target has not answered yet
     struct dock_sge_local sge[DOCK_SGE_MAX];
     // progress of a transfer that is done in pieces
     uint32_t done;

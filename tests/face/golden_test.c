@@ -119,6 +119,28 @@ static void bad_lkey_to_nobody(struct scene *s)
     bad_lkey(s);
 }
 
+static void responder_without_depth(struct scene *s)
+{
+    struct end_address l = end_address(&s->l);
+
+    end_to(&s->r, IBV_QPS_RESET);
+    end_to_init(&s->r);
+    s->r.opt.rd_atomic = 0;
+    end_to_rts(&s->r, &l);
+}
+
+static void atomic_to_a_responder_without_depth(struct scene *s)
+{
+    responder_without_depth(s);
+    atomic_on_the_peer(s, 0, s->r.mr->rkey);
+}
+
+static void nothing_to_read_without_depth(struct scene *s)
+{
+    responder_without_depth(s);
+    s->sge.length = 0;
+}
+
 static void invalidate_of_no_window(struct scene *s)
 {
     receive(s);
@@ -172,6 +194,14 @@ static const struct row {
     {"remote range", RC, WR(RDMA_WRITE), beyond_remote, WC(REM_ACCESS_ERR), NONE, S(ERR), S(ERR)},
     {"misaligned atomic", RC, WR(ATOMIC_CMP_AND_SWP), misaligned, WC(REM_INV_REQ_ERR), NONE, S(ERR), S(ERR)},
     {"atomic of 4 bytes", RC, WR(ATOMIC_FETCH_AND_ADD), atomic_of_four_bytes, WC(LOC_LEN_ERR), NONE, S(ERR),
+     S(RTS)},
+    {"a responder without depth", RC, WR(RDMA_READ), responder_without_depth, WC(REM_INV_REQ_ERR), NONE,
+     S(ERR), S(ERR)},
+    {"a responder without depth", RC, WR(RDMA_READ), nothing_to_read_without_depth, WC(REM_INV_REQ_ERR), NONE,
+     S(ERR), S(ERR)},
+    {"a responder without depth", RC, WR(ATOMIC_FETCH_AND_ADD), atomic_to_a_responder_without_depth,
+     WC(REM_INV_REQ_ERR), NONE, S(ERR), S(ERR)},
+    {"a responder without depth", RC, WR(RDMA_WRITE), responder_without_depth, WC(SUCCESS), NONE, S(RTS),
      S(RTS)},
     {"receive too short", RC, WR(SEND), receive_too_short, WC(REM_INV_REQ_ERR), WC(LOC_LEN_ERR), S(ERR),
      S(ERR)},

@@ -15,14 +15,19 @@ struct fixture {
     struct ibv_mw *mw;
 };
 
-static void open_mw(struct fixture *f, enum ibv_mw_type type)
+static void open_with(struct fixture *f, enum ibv_mw_type type, const struct end_options *opt)
 {
     int access = FULL_ACCESS | IBV_ACCESS_MW_BIND;
 
-    pair_open(&f->l, &f->r, NULL);
+    pair_open(&f->l, &f->r, opt);
     f->region = ibv_reg_mr(f->r.pd, f->r.buf, f->r.opt.bytes, access);
     f->mw = ibv_alloc_mw(f->r.pd, type);
     CHECK(f->region && f->mw);
+}
+
+static void open_mw(struct fixture *f, enum ibv_mw_type type)
+{
+    open_with(f, type, NULL);
 }
 
 static void close_mw(struct fixture *f)
@@ -186,6 +191,64 @@ static void a_bind_that_is_not_allowed_fails(void **state)
     close_mw(&f);
 }
 
+// A full queue refuses the bind: the window is as it was, and so is its key.
+static void a_bind_that_is_not_posted_leaves_the_key(void **state)
+{
+    struct end_options opt = {.send_wr = 2};
+    struct fixture f;
+    struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE};
+    uint32_t key;
+
+    (void)state;
+    open_with(&f, IBV_MW_TYPE_2, &opt);
+    struct ibv_send_wr bind = {.opcode = IBV_WR_BIND_MW,
+                               .bind_mw = {.mw = f.mw,
+                                           .rkey = ibv_inc_rkey(f.mw->rkey),
+                                           .bind_info = {.mr = f.region,
+                                                         .addr = (uintptr_t)f.r.buf,
+                                                         .length = 64,
+                                                         .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}}};
+    key = f.mw->rkey;
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(post(&f.r, &wr), 0);
+    CHECK_INT(ibv_post_send(f.r.qp, &bind, &bad), ENOMEM);
+    CHECK(bad == &bind);
+    CHECK_INT(f.mw->rkey, key);
+    close_mw(&f);
+}
+
+static void a_section_that_is_aborted_leaves_the_keys(void **state)
+{
+    struct end_options opt = {.builders = true};
+    struct fixture f;
+
+    (void)state;
+    open_with(&f, IBV_MW_TYPE_2, &opt);
+    struct ibv_qp_ex *q = ibv_qp_to_qp_ex(f.r.qp);
+    struct ibv_mw_bind_info info = {
+        .mr = f.region, .addr = (uintptr_t)f.r.buf, .length = 64, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    struct ibv_mw *other = ibv_alloc_mw(f.r.pd, IBV_MW_TYPE_2);
+    uint32_t key = f.mw->rkey, others = other->rkey;
+    struct ibv_wc wc;
+
+    q->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_start(q);
+    ibv_wr_bind_mw(q, f.mw, ibv_inc_rkey(key), &info);
+    ibv_wr_bind_mw(q, other, ibv_inc_rkey(others), &info);
+    ibv_wr_bind_mw(q, f.mw, ibv_inc_rkey(f.mw->rkey), &info);
+    ibv_wr_abort(q);
+    CHECK_INT(f.mw->rkey, key);
+    CHECK_INT(other->rkey, others);
+    ibv_wr_start(q);
+    q->wr_id = 7;
+    ibv_wr_bind_mw(q, f.mw, ibv_inc_rkey(key), &info);
+    CHECK_INT(ibv_wr_complete(q), 0);
+    expect_wc(f.r.cq, 7, IBV_WC_SUCCESS, &wc);
+    CHECK_INT(f.mw->rkey, ibv_inc_rkey(key));
+    CHECK_INT(ibv_dealloc_mw(other), 0);
+    close_mw(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +259,8 @@ int main(void)
         cmocka_unit_test(a_region_with_a_bound_window_is_busy),
         cmocka_unit_test(a_send_with_invalidate_takes_the_right_back),
         cmocka_unit_test(a_bind_that_is_not_allowed_fails),
+        cmocka_unit_test(a_bind_that_is_not_posted_leaves_the_key),
+        cmocka_unit_test(a_section_that_is_aborted_leaves_the_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

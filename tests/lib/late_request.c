@@ -70,7 +70,7 @@ static bool find_word(struct late_request *r, struct dock_place *word)
     struct dock_conn *c = r->conn;
 
     if (r->x.op != DOCK_OP_FADD || r->x.nsge != 1 || r->x.len != 8 || r->x.raddr & 7 ||
-        !(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC))
+        dock_host_overtaxed(c, &r->x) || !(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC))
         return false;
     if (dock_host_rkey(c, r->x.remote, r->x.token, r->x.raddr, 8, DOCK_ACCESS_REMOTE_ATOMIC, &k))
         return false;

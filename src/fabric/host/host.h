@@ -24,6 +24,13 @@ bool dock_host_open_views(struct dock_conn *c);
 void dock_host_attention(struct dock_conn *c, uint32_t why);
 void dock_host_attend(struct dock_conn *c, uint32_t why); // the same of the queue at the end of this very way
 
+// A responder refuses a READ or an atomic for which it has no resources left (ibv_modify_qp(3),
+// max_dest_rd_atomic): Invalid Request.
+static inline bool dock_host_overtaxed(const struct dock_conn *c, const struct dock_xfer *x)
+{
+    return c->service == DOCK_RC && !x->done && x->outstanding >= dock_peek32(&c->queue->rd_atomic);
+}
+
 // ---- xrc.c
 
 // Enter the memory of the shared queue at the end of `c`. DOCK_OK: left by dock_direct_leave. Nothing is

@@ -11,6 +11,10 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
 {
     if (two_sided(x))
         return dock_host_message(c, x);
+    if ((x->op == DOCK_OP_READ || dock_op_is_atomic(x->op)) && dock_host_overtaxed(c, x)) {
+        x->status = DOCK_ST_REM_INV_REQ;
+        return DOCK_GO_DONE;
+    }
     if (dock_op_is_atomic(x->op))
         return dock_host_atomic(c, x);
     enum dock_go go = dock_host_onesided(c, x);

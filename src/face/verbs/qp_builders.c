@@ -13,6 +13,7 @@ struct vb_build {
     int error; // the first, positive
     bool pending;
     bool lost;                // taken in a state in which the profile loses requests
+    struct vb_mw *bound;      // windows whose keys are back if the section is aborted, the last first
     uint8_t inline_data[256]; // the device's most, rounded up
     struct dock_sge sge[DOCK_SGE_MAX];
 };
@@ -76,13 +77,27 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
     vb_qp_ex(ex)->build->wr.operand = add;
 }
 
+static void remember(struct vb_build *b, struct vb_mw *mw, uint32_t rkey)
+{
+    for (const struct vb_mw *m = b->bound; m; m = m->bound_before)
+        if (m == mw) // bound twice in one section: its first key is the one to go back to
+            return;
+    mw->rkey_before = rkey;
+    mw->bound_before = b->bound;
+    b->bound = mw;
+}
+
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
                        const struct ibv_mw_bind_info *info)
 {
-    int err = vb_take_bind(vb_qp_ex(ex), mw, rkey, info, begin(ex, DOCK_OP_BIND));
+    struct vb_build *b = vb_qp_ex(ex)->build;
+    struct dock_wr *w = begin(ex, DOCK_OP_BIND);
+    int err = vb_take_bind(vb_qp_ex(ex), mw, rkey, info, w);
 
     if (err)
-        fail(vb_qp_ex(ex)->build, err);
+        fail(b, err);
+    else
+        remember(b, vb_mw(mw), w->rkey);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
@@ -201,6 +216,7 @@ static void wr_start(struct ibv_qp_ex *ex)
     dock_post_begin(qp->dev, &qp->build->post);
     qp->build->error = 0;
     qp->build->pending = false;
+    qp->build->bound = NULL;
     qp->build->lost = !vb_takes_sends(&qp->build->post);
     if (qp->build->lost && !dock_profile()->early_post_lost)
         fail(qp->build, dock_refuse(EINVAL, "ibv_wr_start: queue %u is not in a state that takes requests",
@@ -209,8 +225,11 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-    struct dock_post *p = &vb_qp_ex(ex)->build->post;
+    struct vb_build *b = vb_qp_ex(ex)->build;
+    struct dock_post *p = &b->post;
 
+    for (struct vb_mw *m = b->bound; m; m = m->bound_before)
+        m->mw.rkey = m->rkey_before;
     p->pi = p->sq->pi; // as at the start: end has nothing to publish
     p->posted = p->sq->posted;
     dock_post_end(p);

@@ -210,10 +210,14 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
     }
     for (; wr && !err; wr = wr->next) {
         err = take_wr(qp, wr, &w);
-        if (!err)
-            err = -dock_post_put(&post, &w);
         if (err)
             break;
+        err = -dock_post_put(&post, &w);
+        if (err) {
+            if (w.op == DOCK_OP_BIND)
+                wr->bind_mw.mw->rkey = w.rkey;
+            break;
+        }
     }
     dock_post_end(&post);
     if (err && bad_wr)

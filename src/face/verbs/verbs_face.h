@@ -77,6 +77,8 @@ struct vb_mr {
 struct vb_mw {
     struct ibv_mw mw;
     struct dock_mr *seg;
+    struct vb_mw *bound_before; // in a section that may still be aborted (qp_builders.c), with
+    uint32_t rkey_before;       // the key to go back to
 };
 
 struct vb_chan {

@@ -183,6 +183,23 @@ static void reads_in_flight_never_pass_the_limit(void **state)
     }
 }
 
+static void a_responder_refuses_more_reads_than_it_has_resources_for(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_with(&w, 16, 64, false);
+    dock_set32(&w.b.qp->rec->rd_atomic, 4);
+    for (unsigned i = 0; i < 6; i++)
+        posted(&w, i % 3 == 2 ? DOCK_OP_FADD : DOCK_OP_READ, i, DOCK_F_COMPLETE);
+    late_drain();
+    for (unsigned i = 0; i < 4; i++)
+        expect(&w, i, DOCK_OK);
+    expect(&w, 4, DOCK_ST_REM_INV_REQ);
+    expect(&w, 5, DOCK_ST_FLUSH);
+    close_world(&w);
+}
+
 static void a_fence_waits_for_reads_and_atomics_but_not_for_writes(void **state)
 {
     static const uint8_t waited[] = {DOCK_OP_READ, DOCK_OP_FADD, DOCK_OP_CAS};
@@ -404,6 +421,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_succeeded_behind_a_failure_is_flushed),
         cmocka_unit_test(a_local_fault_is_found_when_the_source_is_read),
         cmocka_unit_test(reads_in_flight_never_pass_the_limit),
+        cmocka_unit_test(a_responder_refuses_more_reads_than_it_has_resources_for),
         cmocka_unit_test(a_fence_waits_for_reads_and_atomics_but_not_for_writes),
         cmocka_unit_test(a_fence_waits_until_reads_are_finished_not_until_they_retire),
         cmocka_unit_test(without_read_depth_a_read_fails_instead_of_waiting),
