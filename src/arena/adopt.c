@@ -9,10 +9,12 @@
 #include <sys/sysmacros.h>
 
 #include "arena/adopt_own.h"
+#include "arena/procfile.h"
 #include "base/clock.h"
 #include "base/log.h"
 
-#define HEADROOM_FROM 262144u  // less than this is not worth asking the cgroup
+#define HEADROOM_FROM 262144u // less than this is not worth asking the cgroup
+#define TIGHT_PIECE 65536u
 #define RETRY_NS 1000000000ull // between two tries to move lingering pages back
 
 struct dock_adopt *dock_adopters;
@@ -103,8 +105,11 @@ int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock
     dock_adopt_lock();
     a->next = dock_adopters;
     dock_adopters = a;
-    if (mode != DOCK_ADOPT_OFF)
+    if (mode != DOCK_ADOPT_OFF) {
         dock_adopt_hook();
+        dock_fit_learn();
+        dock_stop_prepare();
+    }
     dock_adopt_unlock();
     return 0;
 }
@@ -265,31 +270,32 @@ static bool survey_one(void *arg, const struct dock_vma *v)
     return !s->err;
 }
 
-// One chunk. *why ends the range, and some of them all ranges.
-static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, uint64_t hi,
+// One chunk, which may come out shorter. *why ends the range, and some of them all ranges; a thread's own
+// pages are left out.
+static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, uint64_t *hi,
                        enum dock_adopt_why *why)
 {
     struct dock_mirror *m;
     int err;
 
-    if (hi - lo >= HEADROOM_FROM && !dock_fit_headroom(hi - lo)) {
+    if (*hi - lo >= HEADROOM_FROM && !dock_fit_headroom(*hi - lo)) {
         dock_error("no room for %llu bytes in the memory limit of this control group",
-                   (unsigned long long)(hi - lo));
+                   (unsigned long long)(*hi - lo));
         return -ENOMEM;
     }
     err = dock_hold_room(h); // a chunk lies in one window and is one piece: what has moved is always held
     if (err)
         return err;
-    m = dock_mirror_for(a, lo, hi);
+    m = dock_mirror_for(a, lo, *hi);
     *why = m ? DOCK_WHY_NONE : DOCK_WHY_LIMIT;
     if (*why)
         return 0;
     err = dock_move_in(a, m, lo, hi, why);
     if (err || *why)
         return err;
-    err = put(h, lo, hi, m->off + (lo - m->va));
+    err = put(h, lo, *hi, m->off + (lo - m->va));
     if (!err)
-        spread(h, lo, hi, m->off + (lo - m->va));
+        spread(h, lo, *hi, m->off + (lo - m->va));
     return err;
 }
 
@@ -304,9 +310,11 @@ static int adopt_range(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, u
         uint64_t window_end = (lo & ~(size - 1)) + size;
         end = end < hi ? end : hi;
         end = end < window_end ? end : window_end;
-        err = adopt_chunk(a, h, lo, end, why);
+        err = adopt_chunk(a, h, lo, &end, why);
         if (*why)
-            refuse(a, *why, lo, hi);
+            refuse(a, *why, lo, *why == DOCK_WHY_STACK ? end : hi);
+        if (*why == DOCK_WHY_STACK)
+            *why = DOCK_WHY_NONE;
         lo = end;
     }
     return err;
@@ -337,9 +345,17 @@ static int adopt_wishes(struct survey *s)
     return err;
 }
 
+// All of it is adopted already, in one piece: a registration inside of another costs little.
+static bool lies_inside(const struct dock_adopt *a, const struct dock_hold *h, struct dock_vma *v)
+{
+    return h->len && !dock_maps_at(h->addr, v) && dock_vma_ours(a, v) && v->hi - h->addr >= h->len &&
+           (!h->write || v->prot & PROT_WRITE);
+}
+
 int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
 {
     struct survey s = {.a = a, .h = h};
+    struct dock_vma around;
     int err = 0;
 
     h->of = a;
@@ -350,7 +366,9 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
     if (holds)
         holds->prev = h;
     holds = h;
-    if (h->len) {
+    if (lies_inside(a, h, &around)) {
+        err = put(h, around.lo, around.hi, around.off);
+    } else if (h->len) {
         err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, &s);
         err = s.err ? s.err : err;
     }
@@ -379,12 +397,20 @@ static bool move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, 
     return moved;
 }
 
+// For a moment a run is there twice. Where the control group has no room for that, which kills, the run goes
+// back in small pieces.
 static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
 {
-    if (move_out(a, m, off, len))
-        dock_mirror_clear(a, m, off, len);
-    else
-        retry_ns = dock_now_ns() + RETRY_NS;
+    uint64_t end = off + len, piece = len < HEADROOM_FROM || dock_fit_headroom(len) ? len : TIGHT_PIECE;
+
+    for (; off < end; off += piece) {
+        piece = piece < end - off ? piece : end - off;
+        if (!move_out(a, m, off, piece)) {
+            retry_ns = dock_now_ns() + RETRY_NS;
+            return;
+        }
+        dock_mirror_clear(a, m, off, piece);
+    }
 }
 
 void dock_adopt_forget(void)
@@ -435,7 +461,7 @@ bool dock_adopt_close(struct dock_adopt *a)
     if (clean)
         dock_mirrors_close(a);
     if (!dock_adopters)
-        dock_maps_close();
+        dock_proc_close();
     dock_adopt_unlock();
     return clean;
 }

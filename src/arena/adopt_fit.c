@@ -8,13 +8,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "arena/adopt_own.h"
+#include "arena/procfile.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
 #define HUGE_BYTES (2u << 20)
-#define TCB_BYTES 8192u // of a thread's control block and rseq area, at and behind its thread pointer
+#define LOOK_NS 100000000ull // between two looks at the control group
+#define TCB_BYTES 8192u      // of a thread's control block and rseq area, at and behind its thread pointer
 
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
 {
@@ -67,37 +71,78 @@ bool dock_vma_fits(const struct dock_vma *v)
     return own && !v->shared && v->prot & PROT_READ && !(v->prot & PROT_EXEC);
 }
 
-bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp)
+bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end)
 {
     bool stack = sp >= vlo && sp < vhi, tcb = tp >= vlo && tp < vhi;
-    uint64_t first = tcb ? tp - TCB_BYTES : vlo, end = tcb ? tp + TCB_BYTES : vhi;
+    uint64_t page = dock_page();
 
     if (!stack && !tcb)
         return false;
+    *first = tcb && tp - vlo > TCB_BYTES ? (tp - TCB_BYTES) & ~(page - 1) : vlo;
+    *end = tcb && vhi - tp > TCB_BYTES ? (tp + TCB_BYTES + page - 1) & ~(page - 1) : vhi;
     // glibc lays a stack below its thread's control block; what was mapped above became one mapping with it.
     if (stack && (!tcb || sp < tp))
-        first = vlo;
-    return lo < end && hi > first;
+        *first = vlo;
+    return true;
 }
 
 // ---- pages that the kernel may hold
 
-// What pins is an anonymous inode, which has no file type: most descriptors are told by one short call.
-static bool may_pin(const char *name)
-{
-    struct stat st = {.st_mode = S_IFREG}; // the kernel fills it behind the compiler's back
-    long fd = 0;
+// Since Linux 5.16 each io_uring and userfaultfd has an inode of its own in the file system of anonymous
+// inodes. What is of another one, or the inode that all others share, pins nothing: it is told without asking
+// for a name.
+static struct {
+    uint64_t inode, device; // 0: not known
+} shared_inode;
 
-    for (; *name >= '0' && *name <= '9'; name++)
-        fd = fd * 10 + (*name - '0');
-    return !*name && !dock_rawcall(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) && !(st.st_mode & S_IFMT);
+static bool kernel_is_5_16(void)
+{
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+
+    return !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 16));
 }
 
-static bool names_pinner(int dir, const char *name)
+void dock_fit_learn(void)
+{
+    struct stat st = {.st_ino = 0}; // the kernel fills it behind the compiler's back
+    long fd;
+
+    if (shared_inode.inode || !kernel_is_5_16())
+        return;
+    fd = dock_rawcall(SYS_eventfd2, 0, 0, 0, 0, 0, 0);
+    if (fd < 0)
+        return;
+    if (!dock_rawcall(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) && !(st.st_mode & S_IFMT)) {
+        shared_inode.inode = st.st_ino;
+        shared_inode.device = st.st_dev;
+    }
+    dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+enum descriptor { CLOSED, HARMLESS, TO_NAME };
+
+// What pins is an anonymous inode, which has no file type.
+static enum descriptor look_at(long fd)
+{
+    struct stat st = {.st_mode = S_IFREG}; // the kernel fills it behind the compiler's back
+
+    if (dock_rawcall(SYS_fstat, fd, (long)&st, 0, 0, 0, 0))
+        return CLOSED;
+    if (st.st_mode & S_IFMT)
+        return HARMLESS;
+    if (shared_inode.inode && (st.st_dev != shared_inode.device || st.st_ino == shared_inode.inode))
+        return HARMLESS;
+    return TO_NAME;
+}
+
+// `name` is its number, in the directory of descriptors.
+static bool names_pinner(long dir, const char *name)
 {
     static const char *const pinners[] = {"anon_inode:[io_uring]", "anon_inode:[userfaultfd]"};
     char link[32];
-    long n = may_pin(name) ? dock_rawcall(SYS_readlinkat, dir, (long)name, (long)link, sizeof link, 0, 0) : 0;
+    long n = dock_rawcall(SYS_readlinkat, dir, (long)name, (long)link, sizeof link, 0, 0);
 
     for (unsigned i = 0; i < sizeof pinners / sizeof *pinners; i++)
         if (n == (long)strlen(pinners[i]) && !memcmp(link, pinners[i], (size_t)n))
@@ -105,36 +150,71 @@ static bool names_pinner(int dir, const char *name)
     return false;
 }
 
-static bool descriptor_pins(void)
+static bool listed_pins(long dir, const char *name)
+{
+    long fd = 0;
+
+    for (const char *s = name; *s; s++) {
+        if (*s < '0' || *s > '9')
+            return false;
+        fd = fd * 10 + (*s - '0');
+    }
+    return look_at(fd) == TO_NAME && names_pinner(dir, name);
+}
+
+static bool any_listed_pins(long dir)
 {
     _Alignas(8) char room[2048] = {0};
-    long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
-                           0, 0),
-         n = 0;
-    bool pins = fd < 0; // cannot be told: rather not
+    bool pins = false;
+    long n;
 
-    while (!pins && (n = dock_rawcall(SYS_getdents64, fd, (long)room, sizeof room, 0, 0, 0)) > 0)
+    dock_rawcall(SYS_lseek, dir, 0, SEEK_SET, 0, 0, 0);
+    while (!pins && (n = dock_rawcall(SYS_getdents64, dir, (long)room, sizeof room, 0, 0, 0)) > 0)
         for (long at = 0; at < n && !pins;) {
             const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
-            pins = names_pinner((int)fd, e->name);
+            pins = listed_pins(dir, e->name);
             at += e->length;
         }
-    if (fd >= 0)
-        dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
     return pins || n < 0;
+}
+
+// All `open` descriptors, from 0 up, are harmless. The list of them costs several times as much.
+static bool all_harmless(uint64_t open)
+{
+    uint64_t most = 4 * open + 64; // further apart than that: the list is shorter
+
+    for (uint64_t fd = 0; open && fd < most; fd++) {
+        enum descriptor d = look_at((long)fd);
+        if (d == TO_NAME)
+            return false;
+        open -= d == HARMLESS;
+    }
+    return !open;
+}
+
+static bool descriptor_pins(void)
+{
+    struct dock_proc list;
+    bool pins;
+
+    if (dock_proc_open(DOCK_PROC_DESCRIPTORS, &list))
+        return true; // cannot be told: rather not
+    pins = !(list.st.st_size && all_harmless((uint64_t)list.st.st_size)) && any_listed_pins(list.fd);
+    dock_proc_done(&list);
+    return pins;
 }
 
 // AIO contexts of the whole system are counted; only if there are any one looks for ours.
 static bool any_aio(void)
 {
     char text[24] = "";
-    long fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/sys/fs/aio-nr", O_RDONLY | O_CLOEXEC, 0, 0, 0),
-         n = 0;
+    struct dock_proc count;
+    int err = dock_proc_open(DOCK_PROC_AIO, &count);
 
-    if (fd < 0)
-        return fd != -ENOENT; // a kernel without AIO
-    n = dock_rawcall(SYS_read, fd, (long)text, sizeof text, 0, 0, 0);
-    dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (err)
+        return err != -ENOENT; // a kernel without AIO
+    long n = dock_rawcall(SYS_pread64, count.fd, (long)text, sizeof text, 0, 0, 0);
+    dock_proc_done(&count);
     return !(n == 2 && text[0] == '0');
 }
 
@@ -192,52 +272,75 @@ static uint64_t reclaimable(const char *dir)
     return sum;
 }
 
-static bool has_room(const char *dir, const char *limit_name, const char *usage_name, uint64_t bytes)
+static uint64_t spare_in(const char *dir, const char *limit_name, const char *usage_name, uint64_t wanted)
 {
-    uint64_t limit = number_in(dir, limit_name), used;
+    uint64_t limit = number_in(dir, limit_name), used, spare;
 
     if (limit >= (uint64_t)1 << 60)
-        return true;
+        return UINT64_MAX;
     used = number_in(dir, usage_name);
-    if (used == UINT64_MAX || used + bytes <= limit)
-        return true;
-    return used + bytes <= limit + reclaimable(dir);
+    if (used == UINT64_MAX)
+        return UINT64_MAX;
+    spare = limit > used ? limit - used : 0;
+    if (spare < wanted) {
+        limit += reclaimable(dir);
+        spare = limit > used ? limit - used : 0;
+    }
+    return spare;
 }
 
-// One line of /proc/self/cgroup: "0::/path" or "4:memory:/path".
-static bool line_has_room(char *line, uint64_t bytes)
+// One line of /proc/self/cgroup: "0::/path" or "4:memory:/path". What the least of its groups has left.
+static uint64_t spare_by_line(char *line, uint64_t wanted)
 {
     char *controller = strchr(line, ':'), *path = controller ? strchr(controller + 1, ':') : NULL;
     char dir[400];
     bool v1 = controller && !strncmp(controller, ":memory:", 8);
+    uint64_t least = UINT64_MAX;
 
     if (!path || (!v1 && strncmp(line, "0::", 3) != 0))
-        return true;
+        return least;
     path++;
     path[strcspn(path, "\n")] = '\0';
     for (;;) { // every group above has a limit of its own
         snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%s", v1 ? "/memory" : "", path);
-        if (v1 ? !has_room(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", bytes)
-               : !has_room(dir, "memory.max", "memory.current", bytes))
-            return false;
+        uint64_t spare = v1 ? spare_in(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", wanted)
+                            : spare_in(dir, "memory.max", "memory.current", wanted);
+        least = spare < least ? spare : least;
         char *slash = strrchr(path, '/');
         if (!slash || !*path)
-            return true;
+            return least;
         *slash = '\0';
     }
 }
 
-bool dock_fit_headroom(uint64_t bytes)
+static uint64_t spare_now(uint64_t wanted)
 {
     FILE *f = fopen("/proc/self/cgroup", "re");
+    uint64_t least = UINT64_MAX;
     char line[512];
-    bool room = true;
 
-    while (f && room && fgets(line, sizeof line, f))
-        room = line_has_room(line, bytes);
+    while (f && fgets(line, sizeof line, f)) {
+        uint64_t spare = spare_by_line(line, wanted);
+        least = spare < least ? spare : least;
+    }
     if (f)
         fclose(f);
-    return room;
+    return least;
+}
+
+bool dock_fit_headroom(uint64_t bytes)
+{
+    static uint64_t credit, looked_ns; // a part of what was there a moment ago is there still
+    uint64_t now = dock_now_ns(), spare;
+
+    if (now - looked_ns < LOOK_NS && bytes <= credit) {
+        credit -= bytes;
+        return true;
+    }
+    spare = spare_now(bytes);
+    looked_ns = now;
+    credit = spare / 4;
+    return bytes <= spare;
 }
 
 static bool chosen(const char *name, const char *choice)

@@ -47,28 +47,39 @@ struct look {
     enum dock_adopt_why why;
 };
 
-// Is the range still what it was when it was chosen, with one protection?
+// Is the range still what it was when it was chosen, with one protection? It ends where a thread's own
+// begins.
 static bool look_again(void *arg, const struct dock_vma *v)
 {
     struct look *l = arg;
+    uint64_t from = l->lo > v->lo ? l->lo : v->lo, to = l->hi < v->hi ? l->hi : v->hi, until;
+    bool clear;
 
-    if (v->lo > l->at || !dock_vma_fits(v) || (!l->first && v->prot != l->prot))
+    if (v->lo > l->at || !dock_vma_fits(v) || (!l->first && v->prot != l->prot)) {
         l->why = DOCK_WHY_CHANGED;
-    else if (!dock_stop_clear(l->lo > v->lo ? l->lo : v->lo, l->hi < v->hi ? l->hi : v->hi, v->lo, v->hi))
+        return false;
+    }
+    clear = dock_stop_clear(from, to, v->lo, v->hi, &until);
+    if (!clear && from == l->lo)
         l->why = DOCK_WHY_STACK;
+    if (!clear && from > l->lo)
+        until = from;
+    if (until < to || !clear)
+        l->hi = until;
     l->first = false;
     l->prot = v->prot;
     l->at = v->hi;
     return !l->why && l->at < l->hi;
 }
 
-static enum dock_adopt_why inspect(uint64_t lo, uint64_t hi, uint32_t *prot)
+static enum dock_adopt_why inspect(uint64_t lo, uint64_t *hi, uint32_t *prot)
 {
-    struct look l = {.lo = lo, .hi = hi, .at = lo, .first = true};
+    struct look l = {.lo = lo, .hi = *hi, .at = lo, .first = true};
 
-    if (dock_maps_walk(lo, hi, look_again, &l) || (!l.why && l.at < hi))
+    if (dock_maps_walk(lo, *hi, look_again, &l) || (!l.why && l.at < l.hi))
         return DOCK_WHY_CHANGED;
     *prot = l.prot;
+    *hi = l.hi;
     return l.why ? l.why : dock_fit_process();
 }
 
@@ -83,7 +94,7 @@ static long map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32
 }
 
 // In a stop. 0; -errno of the copy; *why of everything else.
-static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t hi, uint64_t off, enum dock_adopt_why *why)
+static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t *hi, uint64_t off, enum dock_adopt_why *why)
 {
     uint32_t prot = 0;
     long err;
@@ -91,22 +102,22 @@ static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t hi, uint64_t of
     *why = inspect(lo, hi, &prot);
     if (*why)
         return 0;
-    err = transfer(SYS_pwrite64, a->arena->view.fd, lo, hi - lo, off);
+    err = transfer(SYS_pwrite64, a->arena->view.fd, lo, *hi - lo, off);
     if (err == -EFAULT)
         *why = DOCK_WHY_CHANGED;
-    if (!err && !mapped(map_in(a, lo, hi - lo, prot, off)))
+    if (!err && !mapped(map_in(a, lo, *hi - lo, prot, off)))
         *why = DOCK_WHY_LIMIT;
     return err == -EFAULT ? 0 : err;
 }
 
-int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi,
+int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t *hi,
                  enum dock_adopt_why *why)
 {
     uint64_t off = m->off + (lo - m->va);
     long err;
 
     // Ours first: the alias must be there for whoever is told of the pages.
-    if (!dock_view_at(&a->arena->view, off, hi - lo)) {
+    if (!dock_view_at(&a->arena->view, off, *hi - lo)) {
         *why = DOCK_WHY_LIMIT;
         return 0;
     }
@@ -116,14 +127,14 @@ int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint6
     err = exchange(a, lo, hi, off, why);
     dock_stop_end(a);
     if (err || *why)
-        dock_arena_punch(a->arena, off, hi - lo);
+        dock_arena_punch(a->arena, off, *hi - lo);
     if (err) {
-        dock_error("no memory for %llu bytes of a region in the arena: %s", (unsigned long long)(hi - lo),
+        dock_error("no memory for %llu bytes of a region in the arena: %s", (unsigned long long)(*hi - lo),
                    strerror((int)-err));
         return -ENOMEM;
     }
     if (!*why)
-        dock_count64(&a->counts->moved_in, hi - lo);
+        dock_count64(&a->counts->moved_in, *hi - lo);
     return 0;
 }
 

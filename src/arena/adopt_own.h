@@ -58,6 +58,7 @@ void dock_mirrors_close(struct dock_adopt *a);
 // ---- adopt_fit.c: what may be adopted
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v);
 bool dock_vma_fits(const struct dock_vma *v);
+void dock_fit_learn(void);                  // of this kernel, once
 void dock_fit_find_data(void);              // what dock_vma_fits knows of .data; not in a stop
 enum dock_adopt_why dock_fit_process(void); // io_uring and the like; may run in a stop
 // Is there room for `bytes` more in this process's cgroup?
@@ -66,20 +67,22 @@ bool dock_fit_headroom(uint64_t bytes);
 void dock_fit_huge(uint64_t bytes);
 // Does the descriptor of the arena still lead to the arena?
 bool dock_fit_arena(const struct dock_adopt *a);
-// Does [lo, hi), part of the mapping [vlo, vhi), hold a part of the stack or control block of a thread with
-// this stack pointer and thread pointer?
-bool dock_fit_thread(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp);
+// What of the mapping [vlo, vhi) is the stack or control block of a thread with this stack pointer and thread
+// pointer: pages from *first to *end. false: nothing.
+bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);
 
 // ---- adopt_move.c
-// Copy [lo, hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone.
-int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi,
+// Copy [lo, *hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone. *hi
+// comes down to where a thread's stack or control block begins; or, with DOCK_WHY_STACK, to where it ends.
+int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t *hi,
                  enum dock_adopt_why *why);
 // Give the program its own pages again wherever it has [off, off + len) mapped; the file's pages go. Unless
 // `anywhere` it fails, and sets moved_by_program, when they are not all where they were put.
 bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len, bool anywhere);
 
 // ---- adopt_stop.c
-struct dock_stop;
+// Memory for stops, once: they do not want any when they come. false: there was none, and a stop tries again.
+bool dock_stop_prepare(void);
 // Stop every other thread of the process, take the views' lock and block the caller's signals. DOCK_WHY_NONE,
 // or why not.
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a);
@@ -89,7 +92,8 @@ void dock_stop_end(struct dock_adopt *a);
 // run on (that is called all the same).
 bool dock_stop_fork(void (*at_clone)(void));
 bool dock_stop_forked(bool in_child); // false: they did run
-// Is [lo, hi), part of the mapping [vlo, vhi), free of all threads' stacks and control blocks? In a stop.
-bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi);
+// Is `lo`, in the mapping [vlo, vhi), free of all threads' stacks and control blocks? *until is how far it
+// goes on so, at most to `hi`. In a stop.
+bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t *until);
 
 #endif

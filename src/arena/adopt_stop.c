@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "arena/adopt_own.h"
+#include "arena/procfile.h"
 #include "base/clock.h"
 #include "base/rawcall.h"
 
@@ -327,7 +328,7 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
 
 // ---- the caller
 
-static bool prepare(void)
+bool dock_stop_prepare(void)
 {
     size_t size = STACK_BYTES + THREADS * sizeof(struct thread);
     char *room;
@@ -360,9 +361,12 @@ static void name_tasks(void)
 // Threads of this process, or 0.
 static unsigned count_threads(void)
 {
-    struct stat st;
+    struct dock_proc tasks;
 
-    return stat("/proc/self/task", &st) ? 0 : (unsigned)st.st_nlink - 2;
+    if (dock_proc_open(DOCK_PROC_TASKS, &tasks))
+        return 0;
+    dock_proc_done(&tasks);
+    return (unsigned)tasks.st.st_nlink - 2;
 }
 
 static void reap(void)
@@ -380,7 +384,7 @@ static uint32_t start_helper(int (*body)(void *))
 {
     int tid;
 
-    if (!prepare())
+    if (!dock_stop_prepare())
         return FAILED;
     stop.pid = getpid();
     stop.caller = (int32_t)dock_rawcall(SYS_gettid, 0, 0, 0, 0, 0, 0);
@@ -505,15 +509,36 @@ static uint64_t own_pointer(void)
     return (uintptr_t)pthread_self();
 }
 
-bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi)
+// A part of the mapping that is taken.
+struct taken {
+    uint64_t lo, hi; // asked
+    bool clear;      // lo is
+    uint64_t until;
+};
+
+static void take_out(struct taken *t, uint64_t first, uint64_t end)
 {
-    if (dock_fit_thread(lo, hi, vlo, vhi, (uintptr_t)__builtin_frame_address(0), own_pointer()))
-        return false;
+    if (first > t->lo) {
+        t->until = t->clear && first < t->until ? first : t->until;
+    } else if (end > t->lo) {
+        t->until = end < t->hi ? end : t->hi;
+        t->clear = false;
+    }
+}
+
+bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t *until)
+{
+    struct taken t = {.lo = lo, .hi = hi, .clear = true, .until = hi};
+    uint64_t first, end;
+
+    if (dock_fit_thread(vlo, vhi, (uintptr_t)__builtin_frame_address(0), own_pointer(), &first, &end))
+        take_out(&t, first, end);
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next)
-        if (lo < a->engine_stack_end && hi > a->engine_stack)
-            return false;
+        if (a->engine_stack_end)
+            take_out(&t, a->engine_stack, a->engine_stack_end);
     for (uint32_t i = 0; i < stop.threads; i++)
-        if (dock_fit_thread(lo, hi, vlo, vhi, stop.thread[i].sp, stop.thread[i].tp))
-            return false;
-    return true;
+        if (dock_fit_thread(vlo, vhi, stop.thread[i].sp, stop.thread[i].tp, &first, &end))
+            take_out(&t, first, end);
+    *until = t.until;
+    return t.clear;
 }

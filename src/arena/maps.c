@@ -2,14 +2,12 @@
 #include "arena/maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "arena/procfile.h"
 #include "base/rawcall.h"
 
 // PROCMAP_QUERY of Linux 6.11 (linux/fs.h): one mapping by address, without the text of all before it.
@@ -42,6 +40,21 @@ static enum dock_vma_kind kind_of(const char *name, uint64_t inode)
     return *name == '[' ? DOCK_VMA_OTHER : DOCK_VMA_FILE;
 }
 
+static struct dock_vma answer(const struct query *q, const char *name)
+{
+    return (struct dock_vma){.lo = q->start,
+                             .hi = q->end,
+                             .off = q->off,
+                             .inode = q->inode,
+                             .major = q->major,
+                             .minor = q->minor,
+                             .prot = (q->vma_flags & READABLE ? PROT_READ : 0) |
+                                     (q->vma_flags & WRITABLE ? PROT_WRITE : 0) |
+                                     (q->vma_flags & EXECUTABLE ? PROT_EXEC : 0),
+                             .shared = q->vma_flags & SHARED,
+                             .kind = kind_of(name, q->inode)};
+}
+
 static int by_query(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
     while (lo < hi) {
@@ -60,17 +73,7 @@ static int by_query(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void 
             return 0;
         if (!q.name_size)
             text[0] = '\0';
-        struct dock_vma v = {.lo = q.start,
-                             .hi = q.end,
-                             .off = q.off,
-                             .inode = q.inode,
-                             .major = q.major,
-                             .minor = q.minor,
-                             .prot = (q.vma_flags & READABLE ? PROT_READ : 0) |
-                                     (q.vma_flags & WRITABLE ? PROT_WRITE : 0) |
-                                     (q.vma_flags & EXECUTABLE ? PROT_EXEC : 0),
-                             .shared = q.vma_flags & SHARED,
-                             .kind = kind_of(text, q.inode)};
+        struct dock_vma v = answer(&q, text);
         if (!each(arg, &v))
             return 0;
         lo = q.end;
@@ -148,83 +151,39 @@ static int by_text(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void *
     }
 }
 
-// The file stays open from call to call: opening costs more than asking. What is known of it is wiped in a
-// forked child, for which it is the parent's; and the program may have closed it.
-struct kept {
-    long fd;
-    uint64_t inode, device; // inode 0: none
-};
+static bool no_query;
 
-static struct kept *kept_page(void)
+static bool query_is_missing(long ret)
 {
-    static struct kept *page;
-
-    if (page)
-        return page;
-    long at = dock_rawcall(SYS_mmap, 0, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at < 0 && at > -4096)
-        return NULL;
-    if (dock_rawcall(SYS_madvise, at, sysconf(_SC_PAGESIZE), MADV_WIPEONFORK, 0, 0, 0)) {
-        dock_rawcall(SYS_munmap, at, sysconf(_SC_PAGESIZE), 0, 0, 0, 0);
-        return NULL;
-    }
-    page = (struct kept *)at;
-    return page;
+    return ret == -ENOTTY || ret == -EINVAL || ret == -EPERM;
 }
 
-static bool same_file(const struct kept *k)
+int dock_maps_at(uint64_t at, struct dock_vma *v)
 {
-    struct stat st = {.st_ino = 0}; // the kernel fills it behind the compiler's back
+    struct query q = {.size = sizeof q, .addr = at};
+    long fd = dock_proc_kept(DOCK_PROC_MAPS), ret;
 
-    return k->inode && !dock_rawcall(SYS_fstat, k->fd, (long)&st, 0, 0, 0, 0) && st.st_ino == k->inode &&
-           st.st_dev == k->device;
-}
-
-// *closes: the caller does, when it has read.
-static long maps_file(bool *closes)
-{
-    struct kept *k = kept_page();
-    struct stat st;
-    long fd;
-
-    *closes = false;
-    if (k && same_file(k))
-        return k->fd;
-    fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    *closes = fd >= 0 && (!k || dock_rawcall(SYS_fstat, fd, (long)&st, 0, 0, 0, 0));
-    if (fd >= 0 && !*closes)
-        *k = (struct kept){.fd = fd, .inode = st.st_ino, .device = st.st_dev};
-    return fd;
-}
-
-void dock_maps_close(void)
-{
-    struct kept *k = kept_page();
-
-    if (k && same_file(k))
-        dock_rawcall(SYS_close, k->fd, 0, 0, 0, 0, 0);
-    if (k)
-        k->inode = 0;
+    if (no_query || fd < 0)
+        return -ENOTTY;
+    ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
+    if (!ret)
+        *v = answer(&q, "");
+    return (int)ret;
 }
 
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
-    static bool no_query;
-    bool closes;
-    long fd = maps_file(&closes);
-    int ret = -ENOTTY;
+    struct dock_proc maps;
+    int ret = dock_proc_open(DOCK_PROC_MAPS, &maps);
 
-    if (fd < 0)
-        return (int)fd;
-    if (!no_query)
-        ret = by_query((int)fd, lo, hi, each, arg);
-    if (ret == -ENOTTY || ret == -EINVAL || ret == -EPERM) {
+    if (ret)
+        return ret;
+    ret = no_query ? -ENOTTY : by_query((int)maps.fd, lo, hi, each, arg);
+    if (query_is_missing(ret)) {
         no_query = true;
-        ret = (int)dock_rawcall(SYS_lseek, fd, 0, SEEK_SET, 0, 0, 0);
-        ret = ret ? ret : by_text((int)fd, lo, hi, each, arg);
+        ret = (int)dock_rawcall(SYS_lseek, maps.fd, 0, SEEK_SET, 0, 0, 0);
+        ret = ret ? ret : by_text((int)maps.fd, lo, hi, each, arg);
     }
-    if (closes)
-        dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    dock_proc_done(&maps);
     return ret;
 }

@@ -27,7 +27,10 @@ typedef bool dock_vma_each(void *arg, const struct dock_vma *v);
 
 // Calls `each` for every mapping that overlaps [lo, hi), ascending, until it says false. 0 or -errno.
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
-// Nobody walks for now: the descriptor that is kept from walk to walk is given back.
-void dock_maps_close(void);
+// The one that `at` lies in, all but its name: a mapping without a file shows as DOCK_VMA_ANON whatever it
+// is, one with a file as DOCK_VMA_FILE. One call, for whoever knows the answer that counts when he sees it: a
+// program that has put another file in place of ours may get any other. 0, or -errno: there is none, it
+// cannot be told, or nothing was walked yet.
+int dock_maps_at(uint64_t at, struct dock_vma *v);
 
 #endif

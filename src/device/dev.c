@@ -266,11 +266,12 @@ int dock_dev_close(struct dock_dev *dev)
                            "the device has %u queue pairs, %u CQs, %u shared receive queues, %u regions",
                            dev->n_qp, dev->n_cq, dev->n_srq, dev->n_mr + dev->n_mw);
     dock_engine_stop(dev);
+    // While all of it stands: until then a move of another device's may pause this one.
+    bool clean = dock_adopt_close(&dev->adopt);
     dock_gift_unlisten(&dev->dir, dev->waiter.me, dev->listen_fd);
     dock_peers_close(dev);
     close_bell(dev);
     dock_ids_close(dev);
-    bool clean = dock_adopt_close(&dev->adopt);
     if (clean)
         dock_arena_destroy(&dev->arena);
     leave_host(dev);

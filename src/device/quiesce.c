@@ -91,10 +91,20 @@ uint32_t dock_hazards_used(struct dock_dev *dev)
     return now > seen ? now : seen;
 }
 
+// No queue, and no peer that has a hazard: whoever comes now takes dev->lock, or counts a hazard by a
+// read-modify-write, before he looks at what was made invalid.
+static bool nobody_can_work(struct dock_dev *dev)
+{
+    dock_fence_full();
+    return !dev->qps && !dev->workers && !dock_hazards_used(dev);
+}
+
 void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
 {
     struct dock_hazard *h = dev->hazards;
 
+    if (nobody_can_work(dev))
+        return;
     dock_fence_heavy(); // pairs with the light fences in dock_host_enter, dock_up_enter and execute.c
     // Behind the fence: who is counted later looks later, and finds what is invalid.
     uint32_t high = dock_hazards_used(dev);

@@ -31,6 +31,7 @@ static struct dock_hazard *claim_hazard(struct dock_peer *peer, dock_who me, uin
         uint32_t high = dock_peek32(&peer->port->hazard_high);
         while (high <= at && !dock_claim32(&peer->port->hazard_high, &high, at + 1))
             ;
+        dock_fence_full(); // pairs with nobody_can_work in device/quiesce.c: counted, then looking
         dock_set32(&peer->hazard_hint, at + 1);
         return &h[at];
     }

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>
@@ -138,6 +140,145 @@ static void a_mapped_file_is_not(void **state)
     close(fd);
 }
 
+// The kernel may hold pages, or be asked to, as long as there is a context for reads under way or a program's
+// own userfaultfd. 0, and what `close_one` is given; or it is not allowed here.
+static int open_aio(uint64_t *out)
+{
+    aio_context_t ctx = 0;
+    int ret = (int)syscall(SYS_io_setup, 4, &ctx);
+
+    *out = ctx;
+    return ret;
+}
+
+static void close_aio(uint64_t ctx)
+{
+    assert_int_equal(syscall(SYS_io_destroy, ctx), 0);
+}
+
+static int open_faults(uint64_t *out)
+{
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | 1); // 1: of its own stores only, which needs no right
+
+    *out = (uint64_t)fd;
+    return fd < 0 ? -1 : 0;
+}
+
+static void close_faults(uint64_t fd)
+{
+    assert_int_equal(close((int)fd), 0);
+}
+
+static void not_beside(int (*open_one)(uint64_t *), void (*close_one)(uint64_t))
+{
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint64_t pinner;
+    uint32_t pd;
+
+    assert_ptr_not_equal(p, MAP_FAILED);
+    if (open_one(&pinner))
+        skip();
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    bool adopts = dev->adopt.mode != DOCK_ADOPT_OFF;
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+    assert_int_equal(maps_look(p, PAGES * PAGE).adopted, 0);
+    assert_int_equal(dock_peek64(&dev->port->adopt.refused[DOCK_WHY_PINNED]), adopts);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    close_one(pinner);
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+    assert_true(maps_look(p, PAGES * PAGE).adopted >=
+                (adopts ? (PAGES - 4) * PAGE : 0)); // but a thread's own
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+    munmap(p, PAGES * PAGE);
+}
+
+static void not_beside_aio(void **state)
+{
+    (void)state;
+    not_beside(open_aio, close_aio);
+}
+
+static void not_beside_userfaultfd(void **state)
+{
+    (void)state;
+    not_beside(open_faults, close_faults);
+}
+
+// A descriptor far behind the others, which are few: it is found by the list.
+static void not_beside_a_far_descriptor(void **state)
+{
+    uint64_t near;
+    int far;
+
+    (void)state;
+    if (open_faults(&near))
+        skip();
+    far = fcntl((int)near, F_DUPFD_CLOEXEC, 900);
+    close((int)near);
+    if (far < 0)
+        skip();
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+    assert_int_equal(maps_look(p, PAGES * PAGE).adopted, 0);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+    munmap(p, PAGES * PAGE);
+    close(far);
+}
+
+static dock_a32 comes_and_goes;
+
+static void *come_and_go(void *arg)
+{
+    (void)arg;
+    while (dock_peek32(&comes_and_goes)) {
+        struct dock_dev *dev;
+        if (dock_dev_open(NULL, &dev) || dock_dev_close(dev))
+            abort();
+    }
+    return NULL;
+}
+
+// Regions that overlap: every move pauses all devices, also one that is being opened or closed.
+static void beside_devices_that_come_and_go(void **state)
+{
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_mr *edge, *all;
+    struct dock_dev *dev;
+    pthread_t t;
+    uint32_t pd;
+
+    (void)state;
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    dock_set32(&comes_and_goes, 1);
+    assert_int_equal(pthread_create(&t, NULL, come_and_go, NULL), 0);
+    for (unsigned i = 0; i < 200 / slow_down(); i++) {
+        uint64_t at = (uintptr_t)p;
+        assert_int_equal(dock_mr_register(dev, pd, at + 64, 128, at + 64, RIGHTS, &edge), 0);
+        assert_int_equal(dock_mr_register(dev, pd, at, PAGES * PAGE, at, RIGHTS, &all), 0);
+        assert_int_equal(dock_mr_deregister(all), 0);
+        assert_int_equal(dock_mr_deregister(edge), 0);
+    }
+    dock_set32(&comes_and_goes, 0);
+    pthread_join(t, NULL);
+    assert_int_equal(maps_look(p, PAGES * PAGE).private_anon, PAGES * PAGE);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+    munmap(p, PAGES * PAGE);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
@@ -147,6 +288,10 @@ int main(void)
         cmocka_unit_test(a_full_file_system_refuses_the_registration),
         cmocka_unit_test(static_data_is_adopted),
         cmocka_unit_test(a_mapped_file_is_not),
+        cmocka_unit_test(not_beside_aio),
+        cmocka_unit_test(not_beside_userfaultfd),
+        cmocka_unit_test(not_beside_a_far_descriptor),
+        cmocka_unit_test(beside_devices_that_come_and_go),
     };
 
     return cmocka_run_group_tests_name("adoption at its limits", tests, NULL, NULL);

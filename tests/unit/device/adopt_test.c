@@ -404,6 +404,35 @@ static void the_stack_stays_where_it_is(void **state)
     dereg(mr);
 }
 
+// Memory that lies in one mapping with a thread's control block moves all but a few pages of it.
+static void beside_a_control_block(void **state)
+{
+    struct fix *f = *state;
+    uintptr_t tcb = (uintptr_t)__builtin_thread_pointer() & ~(uintptr_t)(PAGE - 1);
+    size_t len = 512 * PAGE;
+    char *below = (char *)tcb - len;
+
+    // What is free below it becomes one mapping with it.
+    for (unsigned i = 0; i < 16; i++, below -= PAGE) {
+        char *p = mmap(below, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                       -1, 0);
+        if (p != below) {
+            if (p != MAP_FAILED)
+                munmap(p, len);
+            continue;
+        }
+        struct dock_mr *mr = reg(f, p, len);
+        assert_true(maps_look(p, len).adopted >= len - 4 * PAGE);
+        exercise(f, mr, p, (uint32_t)(64 * PAGE), 55);
+        exercise(f, mr, p + len - 64 * PAGE, (uint32_t)(64 * PAGE), 56);
+        dereg(mr);
+        assert_int_equal(maps_look(p, len).private_anon, len);
+        munmap(p, len);
+        return;
+    }
+    skip(); // other mappings are there
+}
+
 // The kernel may hold the old pages for an operation under way.
 static void not_beside_io_uring(void **state)
 {
@@ -481,6 +510,7 @@ int main(void)
         cmocka_unit_test(neighbours_become_one_mapping),
         cmocka_unit_test(nothing_grows),
         cmocka_unit_test(the_stack_stays_where_it_is),
+        cmocka_unit_test(beside_a_control_block),
         cmocka_unit_test(not_beside_io_uring),
         cmocka_unit_test(a_big_region),
     };

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "arena/procfile.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/rawcall.h"
+
+static const char *const path[DOCK_PROC_FILES] = {
+    [DOCK_PROC_MAPS] = "/proc/self/maps",
+    [DOCK_PROC_TASKS] = "/proc/self/task",
+    [DOCK_PROC_DESCRIPTORS] = "/proc/self/fd",
+    [DOCK_PROC_AIO] = "/proc/sys/fs/aio-nr",
+};
+
+struct kept {
+    long fd;
+    uint64_t inode, device; // inode 0: none
+};
+
+// What is known of them is wiped in a forked child, for which they are the parent's.
+static struct kept *kept_page(void)
+{
+    static struct kept *page;
+    long size = sysconf(_SC_PAGESIZE), at;
+
+    if (page)
+        return page;
+    at = dock_rawcall(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at < 0 && at > -4096)
+        return NULL;
+    if (dock_rawcall(SYS_madvise, at, size, MADV_WIPEONFORK, 0, 0, 0)) {
+        dock_rawcall(SYS_munmap, at, size, 0, 0, 0, 0);
+        return NULL;
+    }
+    page = (struct kept *)at;
+    return page;
+}
+
+// The program may have closed it, and its own file got the number.
+static bool is_kept(const struct kept *k, struct stat *st)
+{
+    return k->inode && !dock_rawcall(SYS_fstat, k->fd, (long)st, 0, 0, 0, 0) && st->st_ino == k->inode &&
+           st->st_dev == k->device;
+}
+
+int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
+{
+    struct kept *page = kept_page(), *k = page ? page + name : NULL;
+    struct dock_proc p = {.st = {.st_ino = 0}}; // the kernel fills it behind the compiler's back
+
+    if (k && is_kept(k, &p.st)) {
+        p.fd = k->fd;
+        *out = p;
+        return 0;
+    }
+    p.fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)path[name], O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (p.fd < 0)
+        return (int)p.fd;
+    long err = dock_rawcall(SYS_fstat, p.fd, (long)&p.st, 0, 0, 0, 0);
+    p.closes = !k || err;
+    if (!p.closes)
+        *k = (struct kept){.fd = p.fd, .inode = p.st.st_ino, .device = p.st.st_dev};
+    *out = p;
+    return 0;
+}
+
+long dock_proc_kept(enum dock_proc_name name)
+{
+    const struct kept *page = kept_page();
+
+    return page && page[name].inode ? page[name].fd : -1;
+}
+
+void dock_proc_done(const struct dock_proc *p)
+{
+    if (p->closes)
+        dock_rawcall(SYS_close, p->fd, 0, 0, 0, 0, 0);
+}
+
+void dock_proc_close(void)
+{
+    struct kept *page = kept_page();
+    struct stat st = {.st_ino = 0}; // the kernel fills it
+
+    for (unsigned i = 0; page && i < DOCK_PROC_FILES; i++) {
+        if (is_kept(&page[i], &st))
+            dock_rawcall(SYS_close, page[i].fd, 0, 0, 0, 0, 0);
+        page[i].inode = 0;
+    }
+}
