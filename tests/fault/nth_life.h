@@ -148,7 +148,7 @@ static bool first(long n, int *bad)
     return WIFEXITED(status) && WEXITSTATUS(status) == 2;
 }
 
-static int first_main(void)
+static inline int first_main(void)
 {
     int bad = 0, clean = 0;
     long n = 0;
