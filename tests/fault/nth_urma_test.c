@@ -302,7 +302,7 @@ static int down_bind(void)
     return urma_unbind_jetty(v.jetty);
 }
 
-// A failed request is no failed call: its CR says so.
+// A failed request is no failed call: its CR says so, and only of a copy that failed.
 static int up_move(void)
 {
     urma_sge_t from = {.addr = (uintptr_t)memory, .len = 64, .tseg = v.seg},
@@ -323,7 +323,9 @@ static int up_move(void)
         n = urma_poll_jfc(v.jfc, 1, &cr);
     if (err || n != 1)
         return err ? err : ETIMEDOUT;
-    return cr.status == URMA_CR_SUCCESS && memory[4096 + 63] != 0x2d ? EBADMSG : 0;
+    if (cr.status)
+        return cr.status == URMA_CR_REM_OPERATION_ERR && copy_failed() ? 0 : EBADMSG;
+    return memory[4096 + 63] == 0x2d ? 0 : EBADMSG;
 }
 
 static const struct step urma_steps[] = {

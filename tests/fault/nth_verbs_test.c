@@ -219,7 +219,8 @@ static int up_connect(void)
     return err;
 }
 
-// A failed request is no failed call: its status says so, and errno does not.
+// A failed request is no failed call: its status says so, and errno does not. It may say so only of a copy
+// that failed.
 static int up_move(void)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 64, .lkey = v.mr->lkey};
@@ -240,7 +241,9 @@ static int up_move(void)
         n = ibv_poll_cq(v.cq, 1, &wc);
     if (err || n != 1)
         return err ? err : ETIMEDOUT;
-    return wc.status == IBV_WC_SUCCESS && memory[4096 + 63] != 0x2d ? EBADMSG : 0;
+    if (wc.status)
+        return wc.status == IBV_WC_REM_OP_ERR && copy_failed() ? 0 : EBADMSG;
+    return memory[4096 + 63] == 0x2d ? 0 : EBADMSG;
 }
 
 static const struct step verbs_steps[] = {
