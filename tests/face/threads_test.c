@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // C36, C37: objects are safe for many threads by default; with a thread domain the program serialises and
-// no lock is taken.
+// the queue takes no lock.
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "face/lib/ends.h"
+#include "lib/beside.h"
 
 enum { THREADS = 4, LISTS = 300, LIST = 4, SLOTS = 64 };
 
@@ -217,12 +218,115 @@ static void a_parent_domain_stands_for_its_domain(void **state)
     end_close(&e);
 }
 
+// ---- what a second thread meets. The program breaks its promise here, with care, to see that nobody waits:
+// one thread is between start and complete, or start_poll and end_poll, and another posts and polls.
+
+struct queue {
+    struct end e;
+    struct ibv_td *td;
+    struct ibv_pd *parent; // NULL: no thread domain
+    struct ibv_cq_ex *cq;
+    struct ibv_qp *own;
+    int err;
+};
+
+static void queue_open(struct queue *q, bool domain)
+{
+    struct ibv_td_init_attr td_attr = {0};
+    struct ibv_cq_init_attr_ex cq_attr = {.cqe = 16};
+
+    end_open(&q->e, NULL);
+    q->td = domain ? ibv_alloc_td(q->e.ctx, &td_attr) : NULL;
+    struct ibv_parent_domain_init_attr attr = {.pd = q->e.pd, .td = q->td};
+    q->parent = domain ? ibv_alloc_parent_domain(q->e.ctx, &attr) : NULL;
+    CHECK(!domain || q->parent);
+    if (domain) {
+        cq_attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+        cq_attr.parent_domain = q->parent;
+    }
+    q->cq = ibv_create_cq_ex(q->e.ctx, &cq_attr);
+    CHECK(q->cq != NULL);
+    struct ibv_qp_init_attr_ex init = {.send_cq = ibv_cq_ex_to_cq(q->cq),
+                                       .recv_cq = ibv_cq_ex_to_cq(q->cq),
+                                       .qp_type = IBV_QPT_RC,
+                                       .cap = {8, 8, 1, 1, 0},
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .pd = domain ? q->parent : q->e.pd,
+                                       .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE};
+    q->own = q->e.qp;
+    q->e.qp = ibv_create_qp_ex(q->e.ctx, &init);
+    CHECK(q->e.qp != NULL);
+    struct end_address self = end_address(&q->e);
+    end_to_rts(&q->e, &self);
+}
+
+static void queue_close(struct queue *q)
+{
+    CHECK_INT(ibv_destroy_qp(q->e.qp), 0);
+    q->e.qp = q->own;
+    CHECK_INT(ibv_destroy_cq(ibv_cq_ex_to_cq(q->cq)), 0);
+    CHECK_INT(q->parent ? ibv_dealloc_pd(q->parent) : 0, 0);
+    CHECK_INT(q->td ? ibv_dealloc_td(q->td) : 0, 0);
+    end_close(&q->e);
+}
+
+static void queue_posts(void *arg)
+{
+    struct queue *q = arg;
+    struct ibv_sge sge = end_sge(&q->e, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)q->e.buf + 512, q->e.mr->rkey);
+
+    q->err = post(&q->e, &wr);
+}
+
+static void queue_polls(void *arg)
+{
+    struct queue *q = arg;
+    struct ibv_wc wc;
+
+    q->err = ibv_poll_cq(ibv_cq_ex_to_cq(q->cq), 1, &wc) - 1;
+}
+
+static void second_thread(bool domain)
+{
+    struct ibv_poll_cq_attr none = {0};
+    struct beside other;
+    struct queue q = {0};
+
+    queue_open(&q, domain);
+    queue_posts(&q);
+    CHECK_INT(q.err, 0);
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(q.e.qp);
+    ibv_wr_start(ex);
+    beside_start(&other, queue_posts, &q);
+    CHECK_INT(beside_done(&other, domain ? BESIDE_GOES_MS : BESIDE_WAITS_MS), domain);
+    ibv_wr_abort(ex);
+    beside_end(&other);
+    CHECK_INT(q.err, 0);
+
+    CHECK_INT(ibv_start_poll(q.cq, &none), 0);
+    beside_start(&other, queue_polls, &q);
+    CHECK_INT(beside_done(&other, domain ? BESIDE_GOES_MS : BESIDE_WAITS_MS), domain);
+    ibv_end_poll(q.cq);
+    beside_end(&other);
+    CHECK_INT(q.err, 0);
+    queue_close(&q);
+}
+
+static void a_second_thread_waits_without_a_domain_and_never_with_one(void **state)
+{
+    (void)state;
+    second_thread(false);
+    second_thread(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_several_threads_stay_whole),
         cmocka_unit_test(each_completion_goes_to_one_poller),
         cmocka_unit_test(a_parent_domain_stands_for_its_domain),
+        cmocka_unit_test(a_second_thread_waits_without_a_domain_and_never_with_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

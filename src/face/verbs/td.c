@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Thread domains and parent domains: how a verbs program says that it serialises the calls on a queue
 // itself. A parent domain is a protection domain that carries a thread domain; queues made with it take no
-// locks.
+// lock of their own. What is left is shared with others than the callers: the execution token, and of a
+// receive queue the short lock of its free numbers, which go from its posters to the pollers of its CQ.
 #include <stdlib.h>
 
 #include "face/verbs/verbs_face.h"
