@@ -38,7 +38,7 @@ enum { DRYDOCK_BLOCK_BYTES = 64 };
 enum drydock_direct_error {
     DRYDOCK_FULL = -1,    // no room: poll, then post again. Nothing was written
     DRYDOCK_TIMEOUT = -2, // so many looks, and the completion is not there
-    DRYDOCK_LOST = -3,    // the queue is in its error state: the device said why
+    DRYDOCK_LOST = -3,    // the queue is in its error state: the device said why, or is gone (a relay's)
     DRYDOCK_INVALID = -4, // more inline bytes than a WQE holds, or not a lone WQE of one block
 };
 
@@ -111,6 +111,13 @@ static inline uint32_t drydock_head(const struct drydock_queue *q)
 static inline int drydock_has_room(const struct drydock_queue *q, uint32_t n)
 {
     return drydock_head(q) + n - q->tail <= q->blocks;
+}
+
+// Why nothing was posted: polling helps, or never will.
+static inline int drydock_no_room(const struct drydock_queue *q)
+{
+    return atomic_load_explicit(q->state, memory_order_relaxed) == DRYDOCK_STATE_ERROR ? DRYDOCK_LOST
+                                                                                       : DRYDOCK_FULL;
 }
 
 // The 48 bytes of control that every WQE begins with. The owner bit says on which pass over the ring it
@@ -199,7 +206,7 @@ static inline int drydock_put_simple(struct drydock_queue *q, unsigned opcode, c
     unsigned char *b;
 
     if (!drydock_has_room(q, 1))
-        return DRYDOCK_FULL;
+        return drydock_no_room(q);
     b = drydock_control(q, opcode, flags, t, address, 1, 0);
     drydock_sge(b, 48, local, bytes);
     return drydock_advance(q, 1);
@@ -212,7 +219,7 @@ static inline int drydock_put_atomic(struct drydock_queue *q, unsigned opcode, c
     unsigned char *b;
 
     if (!drydock_has_room(q, 2))
-        return DRYDOCK_FULL;
+        return drydock_no_room(q);
     b = drydock_control(q, opcode, flags, t, address, 1, 0);
     drydock_sge(b, 48, result, 8);
     b = drydock_slot(q, drydock_head(q) + 1); // the second block may be the first of the ring
@@ -222,8 +229,9 @@ static inline int drydock_put_atomic(struct drydock_queue *q, unsigned opcode, c
 }
 
 // ---- post: fill a WQE at the head. The device looks at nothing before drydock_ring. All: DRYDOCK_FULL when
-// the ring has no room, and then nothing was written. The local memory must be registered with the device,
-// and is free again when a completion that covers the WQE was polled, not before.
+// the ring has no room, DRYDOCK_LOST when it has none and the queue is in its error state; nothing was
+// written then. The local memory must be registered with the device, and is free again when a completion that
+// covers the WQE was polled, not before.
 
 // Write `bytes` from local memory to `address` of the target's segment.
 static inline int drydock_post_write(struct drydock_queue *q, const struct drydock_target *t,
@@ -249,7 +257,7 @@ static inline int drydock_post_write_notify(struct drydock_queue *q, const struc
     unsigned char *b;
 
     if (!drydock_has_room(q, 2))
-        return DRYDOCK_FULL;
+        return drydock_no_room(q);
     b = drydock_control(q, 5, flags, t, address, 1, 0);
     drydock_put(b, 48, drydock_pair(signal->segment & 0xfffff, signal->token));
     drydock_put(b, 56, signal_address);

@@ -382,6 +382,14 @@ int dock_mem_offset(struct dock_dev *dev, const void *p, size_t size, uint64_t *
     return dock_arena_offset(&dev->arena, p, size, off);
 }
 
+void dock_mem_drop(struct dock_dev *dev, void *p, size_t size)
+{
+    uint64_t off;
+
+    if (!dock_arena_offset(&dev->arena, p, size, &off))
+        dock_arena_punch(&dev->arena, off, size);
+}
+
 void dock_mem_free(struct dock_dev *dev, void *p, size_t size)
 {
     uint64_t off;

@@ -65,6 +65,8 @@ dock_who dock_dev_who(const struct dock_dev *dev);
 int dock_mem_alloc(struct dock_dev *dev, size_t size, void **out);
 int dock_mem_reserve(struct dock_dev *dev, size_t size, void **out);
 void dock_mem_free(struct dock_dev *dev, void *p, size_t size);
+// Give whole pages of reserved memory back, whoever has mapped them: zeros, until they are touched again.
+void dock_mem_drop(struct dock_dev *dev, void *p, size_t size);
 // Where memory of the arena lies in it: what a peer's view of the arena is asked for. -EFAULT: not there.
 int dock_mem_offset(struct dock_dev *dev, const void *p, size_t size, uint64_t *off);
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "device/internal.h"
+#include "fabric/host/host.h"
 
 enum reach { COMING, HERE, LOST };
 
@@ -155,12 +156,26 @@ gone:
     free_slot(s);
 }
 
+// Whoever drives a queue that the dead device carried looks at nothing but memory: its state tells.
+static void end_relays(struct dock_peer *peer)
+{
+    for (unsigned slot = 0; slot < DOCK_SLOTS; slot++)
+        for (uint32_t i = 0; i < 1u << DOCK_BLOCK_SHIFT; i++) {
+            struct dock_qrec *rec = dock_host_find(peer, slot << DOCK_BLOCK_SHIFT | i);
+            if (!rec)
+                break;
+            if (rec->kind_service >> 8 == DOCK_QUEUE_RELAY && dock_peek32(&rec->state) == DOCK_RTS)
+                dock_publish32(&rec->state, DOCK_ERR); // pairs with the look of drydock_poll_until
+        }
+}
+
 static void bury(struct dock_dev *dev, struct dock_peer_slot *s)
 {
     dock_who who = s->peer.who;
 
     dock_info("device %#x (pid %d) is dead", who, (int)s->peer.pid);
     dock_set32(&s->peer.dead, 1); // a late reader fails at its next request
+    end_relays(&s->peer);
     if (s->peer.pidfd >= 0)
         epoll_ctl(dev->epoll_fd, EPOLL_CTL_DEL, s->peer.pidfd, NULL);
     s->reach = LOST;

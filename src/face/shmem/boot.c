@@ -202,6 +202,7 @@ static void start(int thread)
         err = osh_target_open();
     if (err)
         osh_fatal("shmem_init: %s", strerror(-err));
+    osh.spins = osh_spins();
     meet(&card);
     osh.thread = thread;
     osh.world = (struct dock_shmem_team){.g = {.stride = 1,

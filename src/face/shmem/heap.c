@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "face/shmem/api.h"
 #include "face/shmem/shmem_face.h"
 
 #define GRAIN 64u // a cache line: no two objects share one
 #define ANYWHERE 62u
+#define DROPPED                                                                                              \
+    (1ull << 20) // from this size on an object's pages are given back: touching them again costs more
 
 struct block {
     uint64_t off, size;
@@ -103,7 +106,7 @@ static struct block *block_of(const void *p)
     return NULL;
 }
 
-static void give(void *p)
+static struct block give(void *p)
 {
     struct block *b = block_of(p);
 
@@ -116,6 +119,18 @@ static void give(void *p)
     heap.blocks--;
     dock_extent_give(&heap.free, &heap.spare, gone.off, gone.size, ANYWHERE);
     dock_extent_unstock(&heap.spare);
+    return gone;
+}
+
+// The pages that lie wholly in what was an object. Nobody touches them before every PE has allocated again,
+// and each has then been here.
+static void drop_pages(struct block b)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (b.off + page - 1) & ~(page - 1);
+    uint64_t to = (b.off + b.size) & ~(page - 1);
+
+    if (b.size >= DROPPED)
+        dock_mem_drop(osh.dev, osh.heap + from, to - from);
 }
 
 static void started(void)
@@ -186,7 +201,7 @@ void shmem_free(void *ptr)
         return;
     shmem_barrier_all(); // nobody still uses it
     pthread_mutex_lock(&heap.lock);
-    give(ptr);
+    drop_pages(give(ptr));
     pthread_mutex_unlock(&heap.lock);
 }
 API(shmem_free);

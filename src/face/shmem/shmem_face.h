@@ -102,6 +102,7 @@ struct osh {
     int me, n; // n is 0 until init is through
     int thread;
     int nested;
+    unsigned spins;
     struct osh_pe *pe;
     struct dock_shmem_ctx *ctx;   // the default one
     struct dock_shmem_team world; // and SHMEM_TEAM_SHARED is the same
@@ -250,6 +251,7 @@ struct osh_patience {
     unsigned looks;
 };
 void osh_pause(struct osh_patience *p);
+unsigned osh_spins(void); // how many looks come before others are let run
 
 // ---- sync.c
 

@@ -93,7 +93,7 @@ static void looked(void)
 
     // A test that fails is most likely called again at once: let the others get on.
     if (++p.looks % 64 == 0) {
-        struct osh_patience aside = {.looks = 64};
+        struct osh_patience aside = {.looks = osh.spins};
         osh_pause(&aside);
         if (p.looks % 16384 == 0)
             osh_job_check();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A thread that looks at memory until it changes: it spins a little, helps with work of its own process that
-// is left, lets others run, and looks now and then whether the job still stands.
+// A thread that looks at memory until it changes: it spins, helps with work of its own process that is left,
+// lets others run, and looks now and then whether the job still stands. Where each PE can have a processor it
+// spins for some tens of microseconds: whoever yields at once comes back much later on a busy machine, and
+// the PE that it waits for then waits for it.
 #include <sched.h>
 #include <time.h>
 
 #include "face/shmem/shmem_face.h"
 
 #define SPINS 64u
-#define YIELDS 20000u
+#define SPINS_WITH_ROOM 2048u
+#define YIELDS 20000u // looks, the spins included
 
 // Empty polls help with queues whose budget ran out.
 static void help(void)
@@ -19,15 +22,24 @@ static void help(void)
     dock_cq_end(osh.target_cq);
 }
 
+unsigned osh_spins(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 && osh.n <= CPU_COUNT(&set) ? SPINS_WITH_ROOM : SPINS;
+}
+
 void osh_pause(struct osh_patience *p)
 {
     static const struct timespec nap = {.tv_nsec = 20000};
 
-    if (++p->looks < SPINS) {
+    if (++p->looks % SPINS != 0 && p->looks < osh.spins) {
         dock_relax();
         return;
     }
     help();
+    if (p->looks < osh.spins)
+        return;
     if (p->looks % 256 == 0)
         osh_job_check();
     if (p->looks < YIELDS)

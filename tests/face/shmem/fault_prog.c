@@ -126,6 +126,38 @@ static void the_whole_heap(void)
     shmem_free(small);
 }
 
+// Pages of this process that are shared memory, which the heap is.
+static long shared_pages(void)
+{
+    long size = 0, resident = 0, shared = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (!f || fscanf(f, "%ld %ld %ld", &size, &resident, &shared) != 3)
+        shmem_global_exit(9);
+    fclose(f);
+    return shared;
+}
+
+// What is freed is given back, and zeros when it is there again.
+static void freed_pages(void)
+{
+    const long bytes = 8 << 20, pages = bytes / sysconf(_SC_PAGESIZE);
+    char *keep = shmem_malloc(1 << 20), *p;
+
+    memset(keep, 5, 1 << 20);
+    long before = shared_pages();
+    p = shmem_malloc((size_t)bytes);
+    memset(p, 7, (size_t)bytes);
+    if (shared_pages() < before + pages * 9 / 10)
+        shmem_global_exit(10);
+    shmem_free(p);
+    if (shared_pages() > before + pages / 10)
+        shmem_global_exit(11);
+    p = shmem_malloc((size_t)bytes);
+    if (p[bytes / 2] != 0 || keep[0] != 5 || keep[(1 << 20) - 1] != 5)
+        shmem_global_exit(12);
+}
+
 static void not_an_object(void)
 {
     char *p = shmem_malloc(128);
@@ -218,6 +250,7 @@ static const struct {
     {"negative_pe", negative_pe},
     {"exhausted", exhausted},
     {"the_whole_heap", the_whole_heap},
+    {"freed_pages", freed_pages},
     {"not_an_object", not_an_object},
     {"global_exit", global_exit},
     {"no_finalize", no_finalize},

@@ -11,6 +11,11 @@ for n in 1 2 3; do
     expect "$n PEs: nothing wrong" "" "$(grep FAILED <<<"$out")"
 done
 
+job 3 "$programs/table_prog" relay_dies
+expect "a relay that dies: the job ends" 137 $status
+expect "its producer hears of it first" "the relay's death was noticed after" "$(grep -o '^the relay.* after' <<<"$out")"
+expect "by its errors" "" "$(grep FAILED <<<"$out")"
+
 job 3 "$build/examples/direct/relay"
 expect "the example ends well" 0 $status
 expect_words "the closed way" "the straight way is closed: what is posted there fails" "$out"

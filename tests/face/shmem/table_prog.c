@@ -5,8 +5,10 @@
 #include <limits.h>
 #include <pthread.h>
 #include <shmem.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "drydock/shmem.h"
 
@@ -108,6 +110,60 @@ static void every_way_carries_everything(void)
     shmem_barrier_all();
 }
 
+// D06: a WQE is whole before its doorbell shows it: its place in the ring is used again at once, each time
+// for another address and another value, while the engine fetches.
+static void a_doorbell_shows_whole_wqes(void)
+{
+    enum { TIMES = 4000, PLACES = 32 };
+    struct drydock_queue *q = drydock_table_queue(t, (me + 1) % n, (me + 1) % n, 0);
+    uint64_t at, *mine = box + n * n * QUEUES * WORDS, *there = row(0, 0, 0);
+    const struct drydock_target *to = drydock_table_target(t, there, (me + 1) % n, &at);
+
+    memset(there, 0, PLACES * sizeof *there);
+    shmem_barrier_all();
+    for (uint64_t i = 0; i < TIMES; i++) {
+        uint64_t place = i * 7 % PLACES;
+        mine[place] = i + 1;
+        // the source of the write before it to this place: done since, the ring has fewer blocks
+        while (drydock_post_write(q, to, at + place * 8, &mine[place], 8, DRYDOCK_COMPLETE) == DRYDOCK_FULL)
+            drydock_poll(q);
+        drydock_ring(q);
+    }
+    must(drydock_quiet(q) == 0, "D06 quiet", (me + 1) % n, (me + 1) % n, 0);
+    shmem_barrier_all();
+    for (uint64_t i = TIMES - PLACES; i < TIMES; i++)
+        must(there[i * 7 % PLACES] == i + 1, "D06 what arrived", me, me, 0);
+    shmem_barrier_all();
+}
+
+// D04: the library's fence between a direct WRITE and a flag, by the same queue or by the library once the
+// queue is quiet: who sees the flag sees the data.
+static void a_flag_follows_direct_data(void)
+{
+    struct drydock_queue *q = drydock_table_queue(t, (me + 1) % n, (me + 1) % n, 0);
+    uint64_t at, *mine = box + n * n * QUEUES * WORDS, *there = row(0, 0, 0);
+    const struct drydock_target *to = drydock_table_target(t, there, (me + 1) % n, &at);
+
+    memset(there, 0, 3 * sizeof *there);
+    shmem_barrier_all();
+    for (uint64_t i = 1; i <= ROUNDS; i++) {
+        mine[0] = mine[1] = i;
+        drydock_post_write(q, to, at, &mine[0], 8, 0);
+        shmem_fence();
+        if (i % 2) {
+            drydock_post_write(q, to, at + 8, &mine[1], 8, DRYDOCK_COMPLETE);
+            must(done(q) == 0, "D04 quiet", (me + 1) % n, (me + 1) % n, 0);
+        } else {
+            drydock_post_write(q, to, at + 16, &mine[1], 8, DRYDOCK_COMPLETE);
+            must(done(q) == 0, "D04 quiet", (me + 1) % n, (me + 1) % n, 0);
+            shmem_uint64_p(&there[1], i, (me + 1) % n);
+        }
+        shmem_uint64_wait_until(&there[1], SHMEM_CMP_GE, i);
+        must(there[0] >= i, "D04 a flag without its data", me, me, 0);
+        shmem_sync_all();
+    }
+}
+
 // ---- what is refused, and closed
 
 static void a_closed_way_fails_and_the_relay_carries_on(void)
@@ -147,6 +203,38 @@ static void a_relay_takes_only_the_heap_of_its_producer(void)
     must(statics[2] == 0, "a source outside of the heap was read", pe, relay, 1);
 }
 
+// PE 1 dies with what it carries. Who posts through it, or waits, gets an error before the launcher ends the
+// job.
+static void a_dead_relay_is_noticed(void)
+{
+    struct drydock_queue *q = drydock_table_queue(t, 2, 1, 0);
+    uint64_t at, *mine = box + n * n * QUEUES * WORDS;
+    const struct drydock_target *to = drydock_table_target(t, row(0, 0, 0), 2, &at);
+    int err = 0, posted = 0;
+
+    shmem_barrier_all();
+    if (me == 1)
+        raise(SIGKILL);
+    if (me == 0) {
+        while (!err) {
+            err = drydock_post_write(q, to, at, mine, 8, DRYDOCK_COMPLETE);
+            err = err == DRYDOCK_FULL ? 0 : err;
+            if (!err) {
+                err = done(q);
+                posted++;
+            }
+        }
+        must(err == DRYDOCK_LOST, "the error of a dead relay", 2, 1, 0);
+        while ((err = drydock_post_write(q, to, at, mine, 8, 0)) == 0)
+            drydock_ring(q);
+        must(err == DRYDOCK_LOST, "a post to a ring that a dead relay will not empty", 2, 1, 0);
+        printf("the relay's death was noticed after %s\n", posted ? "some" : "none");
+        fflush(stdout);
+    }
+    for (;;) // the launcher ends us
+        pause();
+}
+
 static void what_is_no_table_is_refused_everywhere(void)
 {
     struct drydock_table *none = NULL;
@@ -178,6 +266,10 @@ int main(int argc, char **argv)
     if (!box || drydock_table_open(QUEUES, BLOCKS, DRYDOCK_TABLE_RELAYS, &t))
         shmem_global_exit(9);
     every_way_carries_everything();
+    if (argc > 1 && strcmp(argv[1], "relay_dies") == 0)
+        a_dead_relay_is_noticed();
+    a_doorbell_shows_whole_wqes();
+    a_flag_follows_direct_data();
     if (argc > 1 && strcmp(argv[1], "waits") == 0) {
         if (me == 0) {
             printf("waits\n");
