@@ -52,7 +52,9 @@ enum dock_adopt_mode dock_adopt_wanted(void)
 {
     const char *text = getenv("DRYDOCK_ADOPT");
 
-    if (!text || !*text || !strcmp(text, "off"))
+    if (!text || !*text)
+        text = "inner";
+    if (!strcmp(text, "off"))
         return DOCK_ADOPT_OFF;
     if (strcmp(text, "inner") != 0 && strcmp(text, "on") != 0) {
         dock_error("DRYDOCK_ADOPT=%s is not known (off, inner, on): memory is not adopted", text);
