@@ -4,7 +4,7 @@
 
 #include "fabric/host/host.h"
 
-static struct dock_qrec *find(struct dock_peer *peer, uint32_t id)
+struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id)
 {
     uint64_t block = dock_acquire64(&peer->port->block[id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1)]);
     uint64_t off = block + (uint64_t)(id & 255) * sizeof(struct dock_qrec);
@@ -55,7 +55,7 @@ int dock_host_connect(struct dock_conn *c)
 
     if (err)
         return err;
-    c->queue = find(peer, c->dest_qp);
+    c->queue = dock_host_find(peer, c->dest_qp);
     c->hazard = c->queue ? claim_hazard(peer, c->waiter->me, c->source_qp) : NULL;
     if (!c->hazard) {
         dock_up_peer_put(c->dev, peer);

@@ -9,6 +9,8 @@
 
 int dock_host_connect(struct dock_conn *c);
 void dock_host_disconnect(struct dock_conn *c);
+// The record of a queue in its owner's arena. NULL: that block of numbers is not the owner's.
+struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id);
 
 // Show that we work in the target's memory, then look whether the queue answers us. false: nobody there
 // (the hazard is lowered again). Left by dock_direct_leave. `begun`: only the queue where it began will do.
