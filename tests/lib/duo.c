@@ -97,7 +97,7 @@ static void introduce(struct side *s, struct intro *i)
 
 static struct dock_dev *device(const struct duo_opts *o)
 {
-    struct dock_config cfg = {.start_index = o->start_index};
+    struct dock_config cfg = {.start_index = o->start_index, .fabric = o->fabric};
     struct dock_dev *dev;
 
     if (dock_dev_open(&cfg, &dev))

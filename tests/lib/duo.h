@@ -44,6 +44,7 @@ struct duo {
 struct duo_opts {
     struct end_opts near, far;                        // .plain is set by the place
     const struct dock_qp_mod *near_knobs, *far_knobs; // of end_connect
+    const struct dock_fabric *fabric;                 // of both devices; NULL: the host's
     uint32_t start_index;
     bool unconnected;
     bool adopted; // plain memory that the device may adopt; else plain memory stays plain
