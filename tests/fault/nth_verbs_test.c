@@ -34,7 +34,11 @@ static struct {
     struct ibv_srq *srq;
     struct ibv_qp *qp;
     struct ibv_ah *ah;
+    struct ibv_xrcd *xrcd;
+    struct ibv_srq *shared;
+    struct ibv_qp *target;
     union ibv_gid gid;
+    int file; // names the XRC domain
 } v;
 
 static char memory[8192];
@@ -191,6 +195,56 @@ static int down_ah(void)
     return ibv_destroy_ah(v.ah);
 }
 
+static int up_resize(void)
+{
+    return ibv_resize_cq(v.cq, 40);
+}
+
+static int up_xrcd(void)
+{
+    struct ibv_xrcd_init_attr attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+                                      .fd = v.file,
+                                      .oflags = O_CREAT | O_EXCL};
+
+    return made(v.xrcd = ibv_open_xrcd(v.ctx, &attr));
+}
+
+static int down_xrcd(void)
+{
+    return ibv_close_xrcd(v.xrcd);
+}
+
+static int up_shared(void)
+{
+    struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = 8, .max_sge = 1},
+                                        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                                                     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+                                        .srq_type = IBV_SRQT_XRC,
+                                        .pd = v.pd,
+                                        .xrcd = v.xrcd,
+                                        .cq = v.cq};
+
+    return made(v.shared = ibv_create_srq_ex(v.ctx, &attr));
+}
+
+static int down_shared(void)
+{
+    return ibv_destroy_srq(v.shared);
+}
+
+static int up_target(void)
+{
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = v.xrcd};
+
+    return made(v.target = ibv_create_qp_ex(v.ctx, &attr));
+}
+
+static int down_target(void)
+{
+    return ibv_destroy_qp(v.target);
+}
+
 static int up_connect(void)
 {
     struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
@@ -260,6 +314,10 @@ static const struct step verbs_steps[] = {
     {"SRQ", up_srq, down_srq},
     {"queue pair", up_qp, down_qp},
     {"address handle", up_ah, down_ah},
+    {"resize", up_resize, nothing},
+    {"XRC domain", up_xrcd, down_xrcd},
+    {"XRC shared queue", up_shared, down_shared},
+    {"XRC target", up_target, down_target},
     {"connect", up_connect, nothing},
     {"move", up_move, nothing},
 };
@@ -268,6 +326,7 @@ int main(int argc, char **argv)
 {
     program = "nth_verbs_test";
     steps = verbs_steps;
+    v.file = memfd_create("domain", 0);
     nsteps = sizeof verbs_steps / sizeof *verbs_steps;
     return nth_main(argc, argv, 15);
 }
