@@ -28,9 +28,10 @@ void dock_host_attend(struct dock_conn *c, uint32_t why); // the same of the que
 
 // A responder refuses a READ or an atomic for which it has no resources left (ibv_modify_qp(3),
 // max_dest_rd_atomic): Invalid Request.
-static inline bool dock_host_overtaxed(const struct dock_conn *c, const struct dock_xfer *x)
+static inline bool dock_host_overtaxed(struct dock_conn *c, const struct dock_xfer *x)
 {
-    return c->service == DOCK_RC && !x->done && x->outstanding >= dock_peek32(&c->queue->rd_atomic);
+    return c->service == DOCK_RC && !x->done &&
+           x->outstanding >= dock_peek32(&dock_conn_target(c)->queue->rd_atomic);
 }
 
 // ---- xrc.c
