@@ -150,7 +150,16 @@ static bool names_pinner(long dir, const char *name)
     return false;
 }
 
-static bool listed_pins(long dir, const char *name)
+#define GAP                                                                                                  \
+    16u // descriptors that are not there, one behind the other: what comes then is taken from the last list
+#define FAR 32u
+
+static struct {
+    long fd[FAR];
+    unsigned n;
+} far;
+
+static bool listed_pins(long dir, const char *name, long from)
 {
     long fd = 0;
 
@@ -159,47 +168,63 @@ static bool listed_pins(long dir, const char *name)
             return false;
         fd = fd * 10 + (*s - '0');
     }
+    if (fd >= from && far.n < FAR)
+        far.fd[far.n++] = fd;
     return look_at(fd) == TO_NAME && names_pinner(dir, name);
 }
 
-static bool any_listed_pins(long dir)
+static bool any_listed_pins(long dir, long from)
 {
     _Alignas(8) char room[2048] = {0};
     bool pins = false;
     long n;
 
+    far.n = 0;
     dock_rawcall(SYS_lseek, dir, 0, SEEK_SET, 0, 0, 0);
     while (!pins && (n = dock_rawcall(SYS_getdents64, dir, (long)room, sizeof room, 0, 0, 0)) > 0)
         for (long at = 0; at < n && !pins;) {
             const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
-            pins = listed_pins(dir, e->name);
+            pins = listed_pins(dir, e->name, from);
             at += e->length;
         }
     return pins || n < 0;
 }
 
-// All `open` descriptors, from 0 up, are harmless. The list of them costs several times as much.
-static bool all_harmless(uint64_t open)
+// All `open` descriptors are harmless: those from 0 up to a gap, *from, and those behind it that the last
+// list had. A list costs several times as much.
+static bool all_harmless(uint64_t open, long *from)
 {
-    uint64_t most = 4 * open + 64; // further apart than that: the list is shorter
+    unsigned gap = 0;
+    long fd = 0;
 
-    for (uint64_t fd = 0; open && fd < most; fd++) {
-        enum descriptor d = look_at((long)fd);
+    for (; open && gap < GAP; fd++) {
+        enum descriptor d = look_at(fd);
         if (d == TO_NAME)
             return false;
         open -= d == HARMLESS;
+        gap = d == HARMLESS ? 0 : gap + 1;
     }
+    *from = fd;
+    for (unsigned i = 0; i < far.n && open; i++)
+        if (far.fd[i] >= fd) {
+            enum descriptor d = look_at(far.fd[i]);
+            if (d == TO_NAME)
+                return false;
+            open -= d == HARMLESS;
+        }
     return !open;
 }
 
 static bool descriptor_pins(void)
 {
     struct dock_proc list;
+    long from = 0;
     bool pins;
 
     if (dock_proc_open(DOCK_PROC_DESCRIPTORS, &list))
         return true; // cannot be told: rather not
-    pins = !(list.st.st_size && all_harmless((uint64_t)list.st.st_size)) && any_listed_pins(list.fd);
+    pins = !(list.st.st_size && all_harmless((uint64_t)list.st.st_size, &from)) &&
+           any_listed_pins(list.fd, from);
     dock_proc_done(&list);
     return pins;
 }
