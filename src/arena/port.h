@@ -89,6 +89,7 @@ enum dock_seg_kind {
     DOCK_SEG_MW1,     // windows: bound to a region, type 1 to any queue of the domain,
     DOCK_SEG_MW2,     // type 2 to one queue
     DOCK_SEG_NOTHING, // no memory: what is read is zeros, what is written is gone
+    DOCK_SEG_MANY,    // a token id of several segments: the first of a chain of them, see device/many.c
 };
 
 #define DOCK_ACCESS_LOCAL_WRITE 1u
@@ -130,7 +131,7 @@ struct dock_segrec {
     uint32_t token;      // the remote key, all 32 bits
     uint32_t pd;
     uint32_t access;
-    uint32_t kind_qpn; // kind << 24 | queue a type 2 window is bound to
+    uint32_t kind_qpn; // kind << 24 | queue a type 2 window is bound to, or the next segment of the token id
     uint32_t lkey;     // the local key: what the owner's receives name
     uint32_t sum;      // of all above but generation
 };

@@ -91,6 +91,8 @@ struct dock_mr {
     uint64_t table, table_bytes; // of its pieces, in the arena; 0: none
     dock_a32 windows;            // memory windows bound to it
     struct dock_mr *region;      // of a bound window
+    struct dock_mr *many;        // one of several segments of a token id: what its chain begins with
+    struct dock_mr *prev, *next; // in it; changed under dev->lock
     uint32_t token;              // the remote one: rkey, or as set
     bool tid_kept;               // the tid was reserved, and stays so
 };
@@ -101,11 +103,12 @@ struct dock_mr {
 int dock_mr_register(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                      uint32_t access, struct dock_mr **out);
 // The same under a tid that was reserved before: URMA has token ids before segments. One segment at a time
-// (-EBUSY).
+// (-EBUSY), or several where it was reserved for them; they need a local key each, and so a tid.
 int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                         uint32_t access, uint32_t tid, struct dock_mr **out);
 int dock_tid_reserve(struct dock_dev *dev, uint32_t *tid); // -ENOMEM
-int dock_tid_release(struct dock_dev *dev, uint32_t tid);  // -EBUSY while a segment uses it
+int dock_tid_reserve_many(struct dock_dev *dev, uint32_t *tid);
+int dock_tid_release(struct dock_dev *dev, uint32_t tid); // -EBUSY while a segment uses it
 // A local key for the process's whole address space: the device touches it by loads and stores, so a wrong
 // address ends the program as it would in memcpy. Nothing remote: its rkey is refused.
 int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out);

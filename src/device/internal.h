@@ -464,6 +464,14 @@ void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr);
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn);
 void dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
 extern const struct dock_adopt_ops dock_mr_adopt_ops;
+
+// ---- many.c: NULL where the tid is not one of several segments
+struct dock_mr *dock_many_of(struct dock_dev *dev, uint32_t tid);
+int dock_many_end(struct dock_dev *dev, struct dock_mr *head); // -EBUSY: it has segments. dev->lock is held
+void dock_many_join(struct dock_dev *dev, struct dock_mr *mr);
+void dock_many_leave(struct dock_dev *dev, struct dock_mr *mr); // dev->lock is held
+
+// ---- mr.c
 int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr);
 void dock_tid_give(struct dock_dev *dev, const struct dock_mr *mr);
 

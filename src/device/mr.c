@@ -46,8 +46,11 @@ int dock_tid_release(struct dock_dev *dev, uint32_t tid)
     int err = -EINVAL;
 
     pthread_mutex_lock(&dev->lock);
-    if (tid && tid < dev->nsegments && dev->mr[tid])
+    if (tid && tid < dev->nsegments && dev->mr[tid]) {
         err = dev->mr[tid] == &kept ? 0 : -EBUSY;
+        if (dev->mr[tid]->kind == DOCK_SEG_MANY)
+            err = dock_many_end(dev, dev->mr[tid]);
+    }
     if (!err)
         dev->mr[tid] = NULL;
     pthread_mutex_unlock(&dev->lock);
@@ -123,6 +126,7 @@ void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr)
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn)
 {
     struct dock_segrec *rec = &dev->segments[mr->tid];
+    uint32_t follows = mr->next ? mr->next->tid : qpn;
     struct dock_segrec s = {.va = mr->va,
                             .len = mr->len,
                             .off = mr->off,
@@ -130,7 +134,7 @@ void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_
                             .token = mr->token,
                             .pd = mr->pd,
                             .access = mr->access,
-                            .kind_qpn = mr->kind << 24 | qpn,
+                            .kind_qpn = mr->kind << 24 | follows,
                             .lkey = mr->lkey};
     uint64_t generation = dock_peek64(&rec->generation) | 1;
 
@@ -333,6 +337,7 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
         dock_lkey_publish(dev, mr);
         if (!mr->implicit)
             dock_segrec_publish(dev, mr, 0);
+        dock_many_join(dev, mr);
     }
     if (adopt) {
         if (err)
@@ -426,6 +431,7 @@ void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token)
 int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
                         uint32_t access, uint32_t tid, struct dock_mr **out)
 {
+    struct dock_mr *many = tid ? dock_many_of(dev, tid) : NULL;
     struct dock_mr like = {.dev = dev,
                            .pd = pd,
                            .access = access,
@@ -433,8 +439,9 @@ int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64
                            .va = va,
                            .len = len,
                            .addr = addr,
-                           .tid = tid,
-                           .tid_kept = tid != 0};
+                           .many = many,
+                           .tid = many ? 0 : tid,
+                           .tid_kept = tid && !many};
 
     bool too_long = len > dev->limits.max_mr_size && !(access & DOCK_ACCESS_ON_DEMAND);
     if (addr + len < addr || va + len < va || too_long)
@@ -487,8 +494,10 @@ int dock_mr_deregister(struct dock_mr *mr)
     if (dock_peek32(&mr->windows))
         dock_windows_settle(dev, mr);
     windows = dock_peek32(&mr->windows); // changed under dev->lock only
-    if (!windows)
+    if (!windows) {
         dock_lkey_clear(dev, mr); // from here on no window is bound to it
+        dock_many_leave(dev, mr);
+    }
     pthread_mutex_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);

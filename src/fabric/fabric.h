@@ -59,6 +59,7 @@ struct dock_rkey {
     uint32_t pieces;
     uint32_t access;
     bool local; // found as a local key of the target
+    bool many;  // one of several segments of `tid`
 };
 
 #define DOCK_RKEYS 4

@@ -79,23 +79,95 @@ struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k,
     return (struct dock_place){.at = own->base + before, .key = k, .va = va, .room = own->room - before};
 }
 
-static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, struct dock_rkey *e)
+// An entry as it stands, whole or not at all.
+static const struct dock_segrec *read_entry(struct dock_conn *c, uint32_t tid, struct dock_segrec *s,
+                                            uint64_t *generation)
 {
     const struct dock_segrec *rec = entry(c, tid);
-    struct dock_segrec s;
+
+    if (!rec)
+        return NULL;
+    *generation = dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
+    dock_segrec_copy(s, rec);
+    return *generation & 1 || s->sum != dock_segrec_sum(s) ? NULL : rec;
+}
+
+// What a request asks of a segment: all of the range, with these rights.
+struct wish {
+    uint64_t va, len;
+    uint32_t need;
+};
+
+static bool grants(const struct dock_segrec *s, const struct wish *w)
+{
+    return (s->access & w->need) == w->need && w->va >= s->va && w->len <= s->len &&
+           w->va - s->va <= s->len - w->len;
+}
+
+// One walk along the chain that `head` begins: the segment that this request may reach, NULL: there is none.
+// *whole says whether all that was read held together.
+static const struct dock_segrec *walk(struct dock_conn *c, const struct dock_segrec *head, uint32_t token,
+                                      const struct wish *w, struct dock_segrec *s, uint64_t *generation,
+                                      bool *whole)
+{
+    const struct dock_segrec *rec;
+    uint32_t at = head->kind_qpn & DOCK_ID_MASK;
+
+    *whole = true;
+    for (uint32_t steps = c->peer->port->nsegments; at && steps; steps--) {
+        rec = read_entry(c, at, s, generation);
+        *whole = rec != NULL;
+        if (!rec)
+            break;
+        if (remote_key_fits(c, s, token) && grants(s, w))
+            return rec;
+        at = s->kind_qpn & DOCK_ID_MASK;
+    }
+    return NULL;
+}
+
+enum { WALKS = 1000 };
+
+// Segments come and go while we walk: a walk counts if the entry that the chain begins with stood all the
+// while.
+static const struct dock_segrec *among(struct dock_conn *c, uint32_t tid, uint32_t token,
+                                       const struct wish *w, struct dock_segrec *s, uint64_t *generation)
+{
+    const struct dock_segrec *first, *found;
+    struct dock_segrec head;
+    uint64_t stood;
+    bool whole = true;
+
+    for (unsigned tries = 0; tries < WALKS; tries++) {
+        first = read_entry(c, tid, &head, &stood);
+        found = first && head.kind_qpn >> 24 == DOCK_SEG_MANY
+                    ? walk(c, &head, token, w, s, generation, &whole)
+                    : NULL;
+        dock_fence_load(); // pairs with the publish of the first entry, the last of a change
+        if (first && whole && dock_peek64(&first->generation) == stood)
+            return found;
+        dock_relax();
+    }
+    return NULL;
+}
+
+static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, const struct wish *w,
+                 struct dock_rkey *e)
+{
+    struct dock_segrec s = {.kind_qpn = DOCK_SEG_FREE << 24};
+    uint64_t generation;
+    const struct dock_segrec *rec = read_entry(c, tid, &s, &generation);
+    bool many = !local && s.kind_qpn >> 24 == DOCK_SEG_MANY; // also while it changes
 
     e->rec = NULL;
-    if (!rec)
-        return false;
-    uint64_t generation =
-        dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
-    dock_segrec_copy(&s, rec);
-    if (generation & 1 || s.sum != dock_segrec_sum(&s) ||
-        !(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
+    if (many)
+        rec = among(c, tid, token, w, &s, &generation);
+    if (!rec || !(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
         return false;
     *e = (struct dock_rkey){.tid = tid,
                             .token = token,
                             .local = local,
+                            .many = many,
                             .generation = generation,
                             .addr = s.addr,
                             .va = s.va,
@@ -115,18 +187,25 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     return true;
 }
 
+static inline bool allows(const struct dock_rkey *e, const struct wish *w)
+{
+    return (e->access & w->need) == w->need && w->va >= e->va && w->len <= e->len &&
+           w->va - e->va <= e->len - w->len;
+}
+
 static bool find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, uint64_t va, uint64_t len,
                  uint32_t need, const struct dock_rkey **out)
 {
+    struct wish w = {va, len, need};
     struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
 
-    if (__builtin_expect(!e->rec || e->tid != tid || e->token != token || e->local != local ||
-                             dock_acquire64(&e->rec->generation) != e->generation,
-                         0) &&
-        !fill(c, tid, token, local, e))
+    bool stands = e->rec && e->tid == tid && e->token == token && e->local == local &&
+                  dock_acquire64(&e->rec->generation) == e->generation;
+
+    if (__builtin_expect(!stands || (e->many && !allows(e, &w)), 0) && !fill(c, tid, token, local, &w, e))
         return false;
     *out = e;
-    return (e->access & need) == need && va >= e->va && len <= e->len && va - e->va <= e->len - len;
+    return allows(e, &w);
 }
 
 uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
@@ -143,11 +222,14 @@ bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len
     return find(c, key >> 8, key, true, va, len, DOCK_ACCESS_LOCAL_WRITE, out);
 }
 
+// A segment, whatever is to be done with it. One of several of a token id is not found so.
+static const struct wish nothing;
+
 struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key)
 {
     struct dock_rkey *e = &c->key[(key >> 8) % DOCK_RKEYS];
 
-    if (!fill(c, key >> 8, key, false, e))
+    if (!fill(c, key >> 8, key, false, &nothing, e))
         return NULL;
     return e->rec->kind_qpn >> 24 == DOCK_SEG_MW2 ? entry(c, key >> 8) : NULL;
 }
@@ -156,7 +238,7 @@ struct dock_segrec *dock_host_segment(struct dock_conn *c, uint32_t tid, uint32_
 {
     struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
 
-    if (!fill(c, tid, token, false, e))
+    if (!fill(c, tid, token, false, &nothing, e))
         return NULL;
     return e->rec->kind_qpn >> 24 == DOCK_SEG_MR ? entry(c, tid) : NULL;
 }

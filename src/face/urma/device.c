@@ -24,8 +24,12 @@ static void fill_caps(void)
 
     dock_limits_read(&l);
     caps = (urma_device_cap_t){
-        .feature =
-            {.bs = {.jfc_inline = 1, .ctp_en = 1, .error_suspend = 1, .outorder_comp = 1, .jetty_grp = 1}},
+        .feature = {.bs = {.jfc_inline = 1,
+                           .ctp_en = 1,
+                           .error_suspend = 1,
+                           .outorder_comp = 1,
+                           .jetty_grp = 1,
+                           .muti_seg_per_token_id = 1}},
         .max_jfc = l.max_cq,
         .max_jfs = l.max_qp,
         .max_jfr = l.max_srq,

@@ -14,7 +14,8 @@ static urma_token_id_t *alloc_token(urma_context_t *ctx, urma_token_id_flag_t fl
 
     if (!t)
         return ur_none(dock_no_memory("a token id"));
-    err = dock_tid_reserve(ur_dev(ctx), &t->tid);
+    err = flag.bs.multi_seg ? dock_tid_reserve_many(ur_dev(ctx), &t->tid)
+                            : dock_tid_reserve(ur_dev(ctx), &t->tid);
     if (err) {
         free(t);
         return ur_none(err);
@@ -37,8 +38,6 @@ urma_token_id_t *urma_alloc_token_id_ex(urma_context_t *ctx, urma_token_id_flag_
 {
     if (!ctx)
         return ur_none(dock_refuse(-EINVAL, "urma_alloc_token_id_ex: no context given"));
-    if (flag.bs.multi_seg && !ur_caps()->feature.bs.muti_seg_per_token_id)
-        return ur_none(dock_refuse(-EINVAL, "urma_alloc_token_id_ex: one token id is of one segment here"));
     return alloc_token(ctx, flag);
 }
 

@@ -13,8 +13,9 @@ extern "C" {
 // urma_free_token_id. Guide 2.2.3.1.
 urma_token_id_t *urma_alloc_token_id(urma_context_t *ctx);
 
-// As urma_alloc_token_id; flag.multi_seg asks for an id of several segments, which needs the device's feature
-// muti_seg_per_token_id: NULL with EINVAL without it. Guide 2.2.3.2.
+// As urma_alloc_token_id; flag.multi_seg asks for an id of several segments (the device's feature
+// muti_seg_per_token_id). A request by that id reaches the one that its range, rights and token value fit.
+// Guide 2.2.3.2.
 urma_token_id_t *urma_alloc_token_id_ex(urma_context_t *ctx, urma_token_id_flag_t flag);
 
 // URMA_EINVAL for NULL or while a segment is registered under it. Guide 2.2.3.3.
