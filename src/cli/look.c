@@ -83,6 +83,21 @@ static struct look_queue queue_of(const struct dock_qrec *rec)
     };
 }
 
+bool look_counted(enum dock_moment at)
+{
+    return at == DOCK_AT_POST || at == DOCK_AT_PUBLISH || at == DOCK_AT_CLAIM || at == DOCK_AT_EXECUTE ||
+           at == DOCK_AT_COMPLETE || at >= DOCK_AT_STATE;
+}
+
+static void count_moments(struct look_device *device, const struct look_queue *q)
+{
+    device->moment[DOCK_AT_POST] += q->posted;
+    device->moment[DOCK_AT_PUBLISH] += q->rings;
+    device->moment[DOCK_AT_CLAIM] += q->messages_in;
+    device->moment[DOCK_AT_EXECUTE] += q->executed;
+    device->moment[DOCK_AT_COMPLETE] += q->cqes;
+}
+
 static int add_queue(struct look_device *device, const struct dock_qrec *rec)
 {
     struct look_queue *grown = realloc(device->queue, (device->nqueues + 1) * sizeof(*grown));
@@ -90,7 +105,8 @@ static int add_queue(struct look_device *device, const struct dock_qrec *rec)
     if (!grown)
         return -ENOMEM;
     device->queue = grown;
-    grown[device->nqueues++] = queue_of(rec);
+    grown[device->nqueues] = queue_of(rec);
+    count_moments(device, &grown[device->nqueues++]);
     return 0;
 }
 

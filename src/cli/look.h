@@ -44,10 +44,14 @@ struct look_device {
     uint64_t arena_bytes, fallback_bytes, fallback_calls, dropped;
     uint64_t adopted_bytes, adopted_ever, stops, stopped_ns, forked_bytes;
     uint64_t not_adopted[DOCK_WHYS];    // by enum dock_adopt_why
-    uint64_t moment[DOCK_MOMENT_COUNT]; // by enum dock_moment
+    uint64_t moment[DOCK_MOMENT_COUNT]; // by enum dock_moment; see look_counted
     size_t nqueues;
     struct look_queue *queue;
 };
+
+// Moments that are counted: the cold ones by the device since it was opened, the hot ones by the queues that
+// there are. The others lie inside one of these and have no counter of their own.
+bool look_counted(enum dock_moment at);
 
 struct look {
     size_t ndevices;

@@ -65,8 +65,9 @@ static void put_counters(FILE *to, const struct look_device *d)
         fprintf(to, "%s\"%s\": %" PRIu64, i > 1 ? ", " : "", dock_adopt_why_name[i], d->not_adopted[i]);
     fprintf(to, "}");
     fprintf(to, ", \"fatal\": %s, \"moments\": {", d->fatal ? "true" : "false");
-    for (int i = 0; i < DOCK_MOMENT_COUNT; i++)
-        fprintf(to, "%s\"%s\": %" PRIu64, i ? ", " : "", dock_moment_name[i], d->moment[i]);
+    for (int i = 0, any = 0; i < DOCK_MOMENT_COUNT; i++)
+        if (look_counted(i))
+            fprintf(to, "%s\"%s\": %" PRIu64, any++ ? ", " : "", dock_moment_name[i], d->moment[i]);
     fprintf(to, "}");
 }
 

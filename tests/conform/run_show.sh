@@ -52,6 +52,15 @@ for q in queues.values():
         wrong.append(f"queue {q['queue']}: {q['executed']} requests of 64 KiB, {q['bytes_out']} bytes out")
     if q["damaged"] or q["depth"] != 128:
         wrong.append(f"queue {q['queue']}: {q}")
+for d in devices:
+    for moment, counter in (("post", "posted"), ("publish", "rings"), ("execute", "executed"), ("complete", "completions")):
+        told, counted = d["moments"][moment], sum(q[counter] for q in d["queues"])
+        if told != counted:
+            wrong.append(f"device {d['device']}: moment {moment} {told}, its queues {counted}")
+    if d["moments"]["register"] < 1 or d["moments"]["state"] < 4:
+        wrong.append(f"device {d['device']}: {d['moments']}")
+if not any(q["completions"] for q in queues.values()):
+    wrong.append("no completion is counted")
 print("; ".join(wrong) or "right")
 END
 expect "the JSON tells the same, and the counters fit" right "$(cat "$work/verdict")"
