@@ -20,6 +20,7 @@
 
 #define DOCK_BUDGET_WRS 32
 #define DOCK_BUDGET_BYTES DOCK_PIECE
+#define DOCK_BUDGET_ALONE (4 * DOCK_PIECE) // of a poller, where no other queue is ready
 
 enum dock_runner { DOCK_BY_POSTER, DOCK_BY_POLLER, DOCK_BY_ENGINE };
 
@@ -45,16 +46,16 @@ struct dock_flight {
 struct dock_sq {
     struct dock_sq_post post;
 
-    _Alignas(64) dock_a32 token; // RUN | KICK, see run.c
-    uint32_t exec;               // blocks, free-running: next to be fetched
-    uint32_t seq;                // WRs, free-running: next to be started
-    uint32_t told;               // those that the record's `executed` counts
-    uint32_t retired;            // WRs whose completion is published or silently done
-    dock_a64 busy;               // odd while local keys are in use (pairs with dock_quiesce)
-    uint64_t bytes;              // moved; told to the record at the end of a run
-    uint32_t mark;               // the one that is owed, see mark.c; 0 none
-    bool mid;                    // `x` is started, in pieces or waiting for its receiver
-    uint8_t blocks;              // of the WQE in `x`
+    _Alignas(64) uint32_t exec; // blocks, free-running: next to be fetched
+    uint32_t seq;               // WRs, free-running: next to be started
+    uint32_t told;              // those that the record's `executed` counts
+    uint32_t retired;           // WRs whose completion is published or silently done
+    dock_a64 busy;              // odd while local keys are in use (pairs with dock_quiesce)
+    uint64_t bytes;             // moved; told to the record at the end of a run
+    uint32_t mark;              // the one that is owed, see mark.c; 0 none
+    bool mid;                   // `x` is started, in pieces or waiting for its receiver
+    bool straight;              // of its making: small WRITEs may go the short way (fast.c)
+    uint8_t blocks;             // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
     uint64_t deadline_ns;
     uint32_t reads;             // READs and atomics that were PENDING, free-running
@@ -238,12 +239,14 @@ struct dock_dev {
     dock_a32 held_events; // CQs that hold an event back
 };
 
-// ---- run.c: the token and the run loop
+// ---- run.c: lock and token, and the run loop
 
 void dock_sq_ring(struct dock_sq *sq, enum dock_runner by);
 // Take the token for good (state changes): waits for the holder to leave, nobody runs until _release.
 void dock_sq_hold(struct dock_sq *sq);
 void dock_sq_release(struct dock_sq *sq);
+// A poster goes: it gives the lock back, with it the token if it has both, and runs what it posted.
+void dock_sq_leave(struct dock_sq *sq, bool both, bool posted);
 // Forget everything posted (RESET). The token is held.
 void dock_sq_clear(struct dock_sq *sq);
 

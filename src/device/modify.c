@@ -152,10 +152,10 @@ static int change_state(struct dock_qp *qp, const struct dock_qp_mod *m)
         dock_qp_error(qp);
         return 0;
     }
-    dock_spin_lock(&qp->sq.post.lock);
+    dock_sq_lock(&qp->sq.post, false);
     dock_sq_hold(&qp->sq);
     err = change_held(qp, m);
-    dock_spin_unlock(&qp->sq.post.lock);
+    dock_sq_unlock(&qp->sq.post);
     dock_sq_release(&qp->sq);
     return err;
 }

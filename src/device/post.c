@@ -20,6 +20,20 @@ void dock_spin_wait(dock_a32 *lock)
     }
 }
 
+bool dock_sq_lock_wait(struct dock_sq_post *sq, bool both)
+{
+    for (unsigned spins = 1;; spins++) {
+        uint32_t seen = dock_peek32(&sq->word);
+        uint32_t with = !seen && both ? DOCK_SQ_BOTH : seen | DOCK_SQ_LOCK;
+        // pairs with whoever let go of either in run.c
+        if (!(seen & (DOCK_SQ_LOCK | DOCK_SQ_BOTH)) && dock_claim32(&sq->word, &seen, with))
+            return with == DOCK_SQ_BOTH;
+        if (spins % 128 == 0)
+            sched_yield();
+        dock_relax();
+    }
+}
+
 // Room for one more WR and `blocks` more blocks? What was freed is published by the poller (free_slots in
 // poll.c).
 static inline bool has_room(const struct dock_sq_post *sq, const struct dock_post *p, unsigned blocks)
@@ -226,6 +240,17 @@ int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
     return 0;
 }
 
+// Of a queue without a lock: its one poster takes both just to run it.
+static void ring_alone(struct dock_sq *sq)
+{
+    uint32_t free = 0;
+
+    if (!dock_probe_hook && dock_claim32(&sq->post.word, &free, DOCK_SQ_BOTH)) // pairs with let_go in run.c
+        dock_sq_leave(sq, true, true);
+    else
+        dock_sq_ring(sq, DOCK_BY_POSTER);
+}
+
 void dock_post_end(struct dock_post *p)
 {
     struct dock_sq_post *sq = p->sq;
@@ -240,7 +265,7 @@ void dock_post_end(struct dock_post *p)
         dock_probe(DOCK_AT_PUBLISH, p->qp->number, p->pi);
     }
     if (!sq->lock_free)
-        dock_spin_unlock(&sq->lock);
-    if (any)
-        dock_sq_ring(&p->qp->sq, DOCK_BY_POSTER);
+        dock_sq_leave(&p->qp->sq, p->both, any);
+    else if (any)
+        ring_alone(&p->qp->sq);
 }

@@ -1,40 +1,55 @@
 // SPDX-License-Identifier: MIT
-// Who runs a send queue: whoever is there. One execution token per queue, a word of two bits. RUN: somebody
-// executes. KICK: somebody rang meanwhile. Every ring is a read-modify-write of the word, so it either takes
-// the token or leaves KICK where the holder, who must swap the word to let go, finds it and everything the
-// ringer had published before: no doorbell is lost, and no fence is needed.
+// Who posts to a send queue, and who runs it: whoever is there. One word. RUN, the token: somebody executes.
+// KICK: somebody rang meanwhile. LOCK: somebody posts. Every ring is a read-modify-write of the word, so it
+// either takes the token or leaves KICK where the holder, who must change the word to let go, finds it and
+// everything the ringer had published before: no doorbell is lost, and no fence is needed.
+//
+// BOTH, alone in the word: a poster has lock and token for a short time and promises to look at nothing but
+// its own doorbell. Nobody changes the word meanwhile; who rings waits for a moment or leaves the queue on
+// the ready list. So the poster lets go of both by a plain store: one locked instruction for a post.
 #include "device/internal.h"
 
-#define RUN 1u
-#define KICK 2u
+#define RUN DOCK_SQ_RUN
+#define KICK DOCK_SQ_KICK
+#define LOCK DOCK_SQ_LOCK
+#define BOTH DOCK_SQ_BOTH
 
-// true: the token is ours. false: its holder will see what we published.
-static inline bool take(struct dock_sq *sq)
+#define SHORT_WAIT 64 // looks at a word that says BOTH
+
+// MINE: the token is ours. TOLD: its holder will see what we published. BUSY: a poster has both, and was told
+// nothing.
+enum taken { MINE, TOLD, BUSY };
+
+static inline enum taken take(struct dock_sq *sq)
 {
+    dock_a32 *word = &sq->post.word;
     uint32_t seen = 0;
 
-    if (__builtin_expect(dock_claim32(&sq->token, &seen, RUN), 1)) // pairs with let_go
-        return true;
+    if (__builtin_expect(dock_claim32(word, &seen, RUN), 1)) // pairs with let_go
+        return MINE;
     for (;;) {
+        if (seen == BOTH)
+            return BUSY;
         if (seen & RUN && !DOCK_RULE_KICK)
-            return false;
-        if (seen & RUN) {
-            if (dock_claim32(&sq->token, &seen, RUN | KICK))
-                return false;
-        } else if (dock_claim32(&sq->token, &seen, RUN)) {
-            return true;
-        }
+            return TOLD;
+        if (dock_claim32(word, &seen, seen & RUN ? seen | KICK : seen | RUN))
+            return seen & RUN ? TOLD : MINE;
     }
 }
 
 // true: gone. false: somebody kicked; the token is still ours.
 static inline bool let_go(struct dock_sq *sq)
 {
+    dock_a32 *word = &sq->post.word;
     uint32_t seen = RUN;
 
-    if (__builtin_expect(dock_claim32(&sq->token, &seen, 0), 1)) // pairs with take
+    if (__builtin_expect(dock_claim32(word, &seen, 0), 1)) // pairs with take
         return true;
-    dock_swap32(&sq->token, RUN);
+    while (!(seen & KICK))
+        if (dock_claim32(word, &seen, seen & ~RUN))
+            return true;
+    // with all that the kicker had published
+    atomic_fetch_and_explicit(word, ~KICK, memory_order_acq_rel);
     return false;
 }
 
@@ -65,34 +80,50 @@ static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
     }
 }
 
+static inline struct dock_stay budget(const struct dock_sq *sq, enum dock_runner by)
+{
+    bool alone = by == DOCK_BY_POLLER && !dock_peek64(&sq->qp->dev->ready_head);
+
+    return (struct dock_stay){.pi = dock_acquire32(sq->post.doorbell), // pairs with the doorbell's publish
+                              .bytes = alone ? DOCK_BUDGET_ALONE : DOCK_BUDGET_BYTES,
+                              .wrs = DOCK_BUDGET_WRS};
+}
+
 // WRs whose sources were read. Over a late fabric that is known when they are finished.
 static inline uint32_t executed(const struct dock_sq *sq)
 {
     return __builtin_expect(sq->flight != NULL, 0) ? sq->retired : sq->seq;
 }
 
-// Execute up to a budget. What is left to do, and who will; what was done is told to the record once.
-static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by)
+// What was done is told to the record once a run.
+static inline void tell(struct dock_sq *sq, enum dock_runner by)
 {
-    struct dock_stay stay = {.pi = dock_acquire32(sq->post.doorbell), // pairs with the doorbell's publish
-                             .bytes = DOCK_BUDGET_BYTES,
-                             .wrs = DOCK_BUDGET_WRS};
-
-    if (__builtin_expect(dock_idtable_evicted(&sq->qp->dev->ids_table, sq->qp->dev->waiter.me), 0)) {
-        dock_dev_fatal(sq->qp->dev); // we were stopped, and given up: nothing more may be stored anywhere
-        dock_qp_fail(sq->qp, DOCK_ST_FLUSH);
-    }
-    enum dock_stall why = steps(sq, &stay);
     uint32_t done = executed(sq) - sq->told;
 
-    if (done) {
-        sq->told += done;
-        dock_publish64(&sq->rec->executed,
-                       dock_peek64(&sq->rec->executed) +
-                           done); // pairs with who waits in dock_sq_post.executed
-        dock_count64(&sq->rec->by_poster + by, done);
-        dock_set64(&sq->rec->bytes_out, sq->bytes);
+    if (!done)
+        return;
+    sq->told += done;
+    dock_publish64(&sq->rec->executed,
+                   dock_peek64(&sq->rec->executed) + done); // pairs with who waits in dock_sq_post.executed
+    dock_count64(&sq->rec->by_poster + by, done);
+    dock_set64(&sq->rec->bytes_out, sq->bytes);
+}
+
+// We were stopped, and given up.
+static inline bool evicted(const struct dock_sq *sq)
+{
+    return __builtin_expect(dock_idtable_evicted(&sq->qp->dev->ids_table, sq->qp->dev->waiter.me), 0);
+}
+
+// Execute up to a budget: what is left to do, and who will.
+static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by, struct dock_stay *stay)
+{
+    if (evicted(sq)) {
+        dock_dev_fatal(sq->qp->dev); // nothing more may be stored anywhere
+        dock_qp_fail(sq->qp, DOCK_ST_FLUSH);
     }
+    enum dock_stall why = steps(sq, stay);
+    tell(sq, by);
     return why;
 }
 
@@ -106,13 +137,11 @@ static void __attribute__((noinline)) leave_to_others(struct dock_sq *sq, enum d
         dock_waiting_push(dev, sq);
 }
 
-void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
+// The token is held, and of this stay so much is left.
+static void run(struct dock_sq *sq, enum dock_runner by, struct dock_stay stay)
 {
-    dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
-    if (__builtin_expect(!take(sq), 0))
-        return;
-    for (;;) {
-        enum dock_stall why = execute(sq, by);
+    for (;; stay = budget(sq, by)) {
+        enum dock_stall why = execute(sq, by, &stay);
         if (__builtin_expect(why != DOCK_STALL_NONE, 0))
             leave_to_others(sq, why); // before the token goes: the list's user must be able to take it
         if (__builtin_expect(let_go(sq), 1))
@@ -126,9 +155,62 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
     }
 }
 
+void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
+{
+    enum taken got;
+
+    dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
+    for (unsigned looks = 0; (got = take(sq)) == BUSY && looks < SHORT_WAIT; looks++)
+        dock_relax();
+    if (__builtin_expect(got == MINE, 1))
+        run(sq, by, budget(sq, by));
+    else if (got == BUSY) // the poster may have lost its processor: somebody comes back for it
+        dock_ready_push(sq->qp->dev, sq);
+}
+
+// The rest of dock_sq_leave for who has the lock alone: who runs the queue sees what was posted, or we do.
+static void __attribute__((noinline)) unlock_and_ring(struct dock_sq *sq, bool posted)
+{
+    uint32_t seen = LOCK, next;
+
+    if (!posted) {
+        dock_sq_unlock(&sq->post);
+        return;
+    }
+    dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
+    do
+        next = !(seen & RUN) ? RUN : DOCK_RULE_KICK ? RUN | KICK : RUN;
+    while (!dock_claim32(&sq->post.word, &seen, next)); // pairs with take and let_go of others
+    if (!(seen & RUN))
+        run(sq, DOCK_BY_POSTER, budget(sq, DOCK_BY_POSTER));
+}
+
+// Small WRITEs are done while both are held; what may take longer is done with the token alone.
+void dock_sq_leave(struct dock_sq *sq, bool both, bool posted)
+{
+    struct dock_stay stay;
+
+    if (__builtin_expect(!both, 0)) {
+        unlock_and_ring(sq, posted);
+        return;
+    }
+    stay = budget(sq, DOCK_BY_POSTER);
+    if (posted && !evicted(sq)) {
+        dock_sq_fast(sq, &stay);
+        tell(sq, DOCK_BY_POSTER);
+    }
+    // Pairs with dock_sq_lock and take. Something not our own may be left of earlier, and is on a list.
+    if (__builtin_expect(!posted || (sq->exec == stay.pi && !sq->mid && !sq->mark), 1)) {
+        dock_publish32(&sq->post.word, 0);
+    } else {
+        dock_publish32(&sq->post.word, RUN);
+        run(sq, DOCK_BY_POSTER, stay);
+    }
+}
+
 void dock_sq_hold(struct dock_sq *sq)
 {
-    while (!take(sq))
+    while (take(sq) != MINE)
         sched_yield();
 }
 

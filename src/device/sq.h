@@ -8,12 +8,17 @@
 //
 // Between begin and end the queue's lock is held (locked queues); put writes a WQE into a free slot that the
 // device does not look at; end publishes them all by one doorbell store and runs the queue.
+//
+// Lock and execution token are one word, because a poster nearly always wants both: begin takes them in one
+// step, end gives them back by a plain store. A face whose caller decides when it ends (ibv_wr_start) begins
+// by dock_post_open, which takes the lock alone: meanwhile others may run the queue.
 #ifndef DOCK_DEVICE_SQ_H
 #define DOCK_DEVICE_SQ_H
 
 #include <errno.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "device/device.h"
 
 // The layout of ibv_sge on purpose: a face passes its caller's array as it is.
@@ -50,6 +55,12 @@ struct dock_wr {
     // BIND: window key `rkey`, new variant in `imm`, range raddr..raddr+operand, rights in `compare`
 };
 
+// Of the word of a send queue, see run.c.
+#define DOCK_SQ_RUN 1u  // somebody executes
+#define DOCK_SQ_KICK 2u // somebody rang meanwhile
+#define DOCK_SQ_LOCK 4u // somebody posts
+#define DOCK_SQ_BOTH 8u // alone: a poster holds lock and token, and nobody changes the word
+
 // The poster's half of a send queue. line 0: written under the queue's lock.
 struct dock_sq_post {
     char *ring;
@@ -60,7 +71,7 @@ struct dock_sq_post {
     uint32_t mask, depth;
     uint32_t always; // flags of every WQE: DOCK_F_COMPLETE when all are signaled
     uint32_t inline_max;
-    dock_a32 lock;
+    dock_a32 word; // DOCK_SQ_*
     uint8_t lock_free, sge_max;
     uint8_t urma, names;      // of the service: tokens apart from keys; no connection
     uint8_t simple, token_at; // for the common WQE: it may be one, and where dock_wr has its token
@@ -76,6 +87,7 @@ struct dock_post {
     struct dock_qp *qp;
     struct dock_sq_post *sq;
     uint32_t pi, posted;
+    bool both; // the token came with the lock
 };
 
 struct dock_sq_post *dock_qp_sq(struct dock_qp *qp);
@@ -101,16 +113,45 @@ static inline enum dock_state dock_post_state(const struct dock_post *p)
     return (enum dock_state)dock_peek32(p->sq->state);
 }
 
-static inline void dock_post_begin(struct dock_qp *qp, struct dock_post *p)
+// The lock of the queue; with it the token, if that was asked for and nobody had it: then true.
+bool dock_sq_lock_wait(struct dock_sq_post *sq, bool both);
+
+static inline bool dock_sq_lock(struct dock_sq_post *sq, bool both)
+{
+    uint32_t free = 0;
+
+    // pairs with whoever let go of either in run.c
+    if (__builtin_expect(dock_claim32(&sq->word, &free, both ? DOCK_SQ_BOTH : DOCK_SQ_LOCK), 1))
+        return both;
+    return dock_sq_lock_wait(sq, both);
+}
+
+// The lock alone is given back, and nothing is run.
+static inline void dock_sq_unlock(struct dock_sq_post *sq)
+{
+    // pairs with dock_sq_lock
+    atomic_fetch_and_explicit(&sq->word, ~DOCK_SQ_LOCK, memory_order_release);
+}
+
+static inline void dock_post_start(struct dock_qp *qp, struct dock_post *p, bool both)
 {
     struct dock_sq_post *sq = dock_qp_sq(qp);
 
     p->qp = qp;
     p->sq = sq;
-    if (!sq->lock_free)
-        dock_spin_lock(&sq->lock);
+    p->both = !sq->lock_free && dock_sq_lock(sq, both);
     p->pi = sq->pi;
     p->posted = sq->posted;
+}
+
+static inline void dock_post_begin(struct dock_qp *qp, struct dock_post *p)
+{
+    dock_post_start(qp, p, !dock_probe_hook); // who listens may delay, and others must go on
+}
+
+static inline void dock_post_open(struct dock_qp *qp, struct dock_post *p)
+{
+    dock_post_start(qp, p, false);
 }
 
 // Encode one WR into the slot(s) at p->pi. 0; -ENOMEM: exactly `depth` WRs are posted and not yet covered by

@@ -185,29 +185,29 @@ static void set_peer(struct ur_sends *s, struct ur_target *t)
 // has that handle.
 static struct ur_target *take_peer(struct ur_sends *s, struct ur_target *t, bool *taken)
 {
-    dock_a32 *lock = &dock_qp_sq(s->dev)->lock;
+    struct dock_sq_post *sq = dock_qp_sq(s->dev);
     struct ur_target *was;
     uint32_t none = 0;
 
-    dock_spin_lock(lock);
+    dock_sq_lock(sq, false);
     was = ur_peer(s);
     *taken = !was && !dock_claim32(&t->binds, &none, 1);
     if (!was && !*taken)
         set_peer(s, t);
-    dock_spin_unlock(lock);
+    dock_sq_unlock(sq);
     return was;
 }
 
 // The peer it had. Its handle stays taken until the caller gives it back.
 static struct ur_target *leave_peer(struct ur_sends *s)
 {
-    dock_a32 *lock = &dock_qp_sq(s->dev)->lock;
+    struct dock_sq_post *sq = dock_qp_sq(s->dev);
     struct ur_target *was;
 
-    dock_spin_lock(lock);
+    dock_sq_lock(sq, false);
     was = ur_peer(s);
     set_peer(s, NULL);
-    dock_spin_unlock(lock);
+    dock_sq_unlock(sq);
     return was;
 }
 

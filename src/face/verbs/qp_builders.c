@@ -213,7 +213,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
     struct vb_qp *qp = vb_qp_ex(ex);
 
-    dock_post_begin(qp->dev, &qp->build->post);
+    dock_post_open(qp->dev, &qp->build->post); // the program decides when it ends
     qp->build->error = 0;
     qp->build->pending = false;
     qp->build->bound = NULL;

@@ -145,6 +145,7 @@ static void *post_each_round(void *arg)
 
     for (uint32_t round = 1; round <= p->rounds; round++) {
         struct dock_post post;
+        wr.op = round % 2 ? DOCK_OP_WRITE : DOCK_OP_READ; // a READ is executed without the queue's lock
         for (unsigned spins = 0; dock_acquire32(&p->round) < round; spins++)
             if (spins % 64 == 63)
                 sched_yield();
@@ -164,7 +165,7 @@ static void run_rounds(struct posters *p)
     struct dock_wc wc;
 
     for (uint32_t round = 1; round <= p->rounds; round++) {
-        uint64_t until = dock_now_ns() + 5000000000ull * slow_down();
+        uint64_t until = dock_now_ns() + 20000000000ull * slow_down(); // lost is for ever
         uint32_t left = 0;
         for (uint32_t i = 0; i < POSTERS; i++)
             left += burst_of(p, i, round);
@@ -174,8 +175,12 @@ static void run_rounds(struct posters *p)
                 assert_int_equal(wc.status, DOCK_OK);
                 left--;
             } else if (dock_now_ns() > until) {
-                fprintf(stderr, "round %u: %u completions never come; again: DRYDOCK_SEED=%#llx\n", round,
-                        left, (unsigned long long)p->seed);
+                const struct dock_sq *sq = &p->a.qp->sq; // LOCK or RUN set: its holder does not go on
+                fprintf(stderr,
+                        "round %u: %u completions never come, word %#x, published %u, executed %u; "
+                        "again: DRYDOCK_SEED=%#llx\n",
+                        round, left, dock_peek32(&sq->post.word), dock_peek32(sq->post.doorbell), sq->exec,
+                        (unsigned long long)p->seed);
                 abort();
             } else {
                 sched_yield();
