@@ -6,10 +6,12 @@
 #include "device/link.h"
 #include "fabric/direct.h"
 
-#define FAST_BYTES 4096u
+#define FAST_BYTES DOCK_PIECE
+#define INLINE_AT 48u                         // of a WRITE in its WQE
+#define INLINE_BYTES (DOCK_BLOCK - INLINE_AT) // what stands in the first block
 
 // Flags that change nothing in how a WRITE is executed when nothing is in flight.
-#define HARMLESS (DOCK_F_COMPLETE | DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE)
+#define HARMLESS (DOCK_F_COMPLETE | DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE | DOCK_F_INLINE)
 
 // Local key, bounds, mapping. NULL: the long way.
 static inline const char *source(const struct dock_dev *dev, const struct dock_wqe_sge *s, uint32_t pd)
@@ -23,93 +25,124 @@ static inline const char *source(const struct dock_dev *dev, const struct dock_w
     return l->at + (s->va - l->mapped);
 }
 
-// What matters of the WQE, each field read once: what is executed is what was checked. Read in the widths in
-// which it was written a moment ago: a wider load would wait until those stores have left the store buffer.
-struct small_write {
-    uint32_t flags, op, tp_sge, remote, token;
-    uint64_t address;
-    struct dock_wqe_sge sge;
+// A WQE is read word by word, each once and when it is wanted: what is executed is what was checked. In the
+// widths in which it was written a moment ago: a wider load would wait until those stores have left the store
+// buffer.
+static inline uint32_t word32(const char *at)
+{
+    return dock_peek32((const dock_a32 *)(const void *)at);
+}
+
+static inline uint64_t word64(const char *at)
+{
+    return dock_peek64((const dock_a64 *)(const void *)at);
+}
+
+struct head {
+    uint32_t flags, op, tp_sge;
 };
 
-static inline uint32_t word32(const void *at)
+static inline struct head read_head(const char *b)
 {
-    return dock_peek32((const dock_a32 *)at);
+    return (struct head){word32(b), word32(b + 4), word32(b + 8)};
 }
 
-static inline uint64_t word64(const void *at)
+// A WRITE of one block: one SGE, or bytes that stand in the WQE.
+static inline bool suits(struct head h)
 {
-    return dock_peek64((const dock_a64 *)at);
+    bool inside = h.flags & DOCK_F_INLINE;
+
+    return (h.op & 0xff00) == DOCK_OP_WRITE << 8 && h.op >> 22 <= (inside ? INLINE_BYTES : 0) &&
+           h.tp_sge == (inside ? 0 : 1u << 24);
 }
 
-static inline void read_wqe(const struct dock_sq *sq, struct small_write *w)
+// The queue's indices follow the run: those before block `at` are executed, and told to nobody.
+static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t at)
 {
-    const char *b = sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK;
+    uint32_t n = at - sq->exec; // of one block each
 
-    w->flags = word32(b);
-    w->op = word32(b + 4);
-    w->tp_sge = word32(b + 8);
-    w->remote = word32(b + 12) & DOCK_ID_MASK;
-    w->token = word32(b + 32);
-    w->address = word64(b + 40);
-    w->sge.len = word32(b + 48);
-    w->sge.key = word32(b + 52);
-    w->sge.va = word64(b + 56);
+    sq->exec = at;
+    sq->seq += n;
+    sq->retired += n;
+    stay->wrs -= n;
 }
 
-static inline bool suits(const struct dock_sq *sq, const struct small_write *w)
+// The WR at sq->exec is executed, and its completion told. false: the CQ was overrun, and the queue failed.
+static bool __attribute__((noinline))
+complete(struct dock_sq *sq, struct dock_stay *stay, uint32_t flags, uint32_t bytes)
 {
-    uint32_t owner = sq->exec & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
+    struct dock_outcome o = {
+        .bytes = bytes, .flags = flags, .op = DOCK_OP_WRITE, .target = sq->x.target, .last_block = sq->exec};
 
-    return (w->flags & ~HARMLESS) == owner && (w->op & 0xffc0ff00) == DOCK_OP_WRITE << 8 &&
-           w->tp_sge == 1u << 24 && w->sge.len - 1 < FAST_BYTES;
-}
-
-// The WQE at the head of the queue, if it suits. The local and the remote stay are held.
-static inline bool fast_one(struct dock_sq *sq, struct dock_stay *stay)
-{
-    struct small_write w;
-    const char *from;
-
-    read_wqe(sq, &w);
-    if (!suits(sq, &w))
-        return false;
-    from = source(sq->qp->dev, &w.sge, sq->x.pd);
-    if (!from || !dock_direct_write(sq->conn, w.remote, w.token, w.address, from, w.sge.len))
-        return false;
-    sq->bytes += w.sge.len;
-    stay->bytes -= w.sge.len < stay->bytes ? w.sge.len : stay->bytes;
-    if (w.flags & DOCK_F_COMPLETE) {
-        struct dock_outcome o = {.bytes = w.sge.len,
-                                 .flags = w.flags,
-                                 .op = DOCK_OP_WRITE,
-                                 .target = sq->x.target,
-                                 .last_block = sq->exec};
-        dock_sq_retire(sq, &o);
-    } else {
-        sq->retired++;
-    }
+    dock_sq_retire(sq, &o);
     sq->exec++;
     sq->seq++;
-    return true; // an overrun CQ has failed the queue by now: the loop looks
+    stay->wrs--;
+    return dock_peek32(&sq->rec->state) == DOCK_RTS;
+}
+
+// The bytes of the WQE at `b` placed. false: nothing was, and the long way finds out why.
+static inline bool place(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flags,
+                         uint32_t len)
+{
+    const char *from = b + INLINE_AT;
+
+    if (!(flags & DOCK_F_INLINE)) {
+        struct dock_wqe_sge s = {.len = len, .key = word32(b + 52), .va = word64(b + 56)};
+        from = source(sq->qp->dev, &s, sq->x.pd);
+    }
+    return from &&
+           dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), from, len);
+}
+
+// As many as come in a row and suit. The local and the remote stay are held; the state of our own queue
+// changes only by whoever holds its token.
+static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
+{
+    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at;
+    uint32_t end = at + (ready < stay->wrs ? ready : stay->wrs), bytes = 0;
+
+    while (at != end && bytes < stay->bytes) {
+        const char *b = sq->post.ring + (uint64_t)(at & mask) * DOCK_BLOCK;
+        struct head h = read_head(b);
+        uint32_t len = h.flags & DOCK_F_INLINE ? h.op >> 22 : word32(b + 48);
+        if ((h.flags & ~HARMLESS) != (at & (mask + 1) ? 0 : DOCK_F_OWNER) || !suits(h) ||
+            len - 1 >= FAST_BYTES || !place(sq, c, b, h.flags, len))
+            break;
+        bytes += len;
+        at++;
+        if (h.flags & DOCK_F_COMPLETE) {
+            settle(sq, stay, at - 1);
+            if (!complete(sq, stay, h.flags, len))
+                break;
+        }
+    }
+    settle(sq, stay, at);
+    sq->bytes += bytes;
+    stay->bytes -= bytes < stay->bytes ? bytes : stay->bytes;
+}
+
+// Is it worth to enter the target's memory? What is at the head, if anything is, is looked at only where the
+// doorbell can be right.
+static inline bool may_suit(const struct dock_sq *sq, uint32_t pi)
+{
+    return sq->straight && sq->exec != pi && !sq->mid && pi - sq->exec <= sq->post.mask + 1 &&
+           suits(read_head(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK));
 }
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 {
-    struct dock_conn *c = sq->conn;
+    struct dock_conn *c = &sq->qp->conn;
 
-    // XRC: each request names the shared queue in whose domain its key is looked for, number 0 too.
-    if (__builtin_expect(dock_link_down() || sq->mid || !c || !c->peer || !c->fabric->direct || sq->flight ||
-                             c->xrc || !sq->x.keyed || dock_probe_hook ||
-                             stay->pi - sq->exec > sq->post.mask + 1 ||
+    if (!may_suit(sq, stay->pi) ||
+        __builtin_expect(dock_link_down() || dock_probe_hook || !c->peer || !c->fabric->direct ||
                              dock_peek32(&sq->rec->state) != DOCK_RTS,
                          0))
         return;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     if (dock_direct_enter(
             c)) { // its light fence covers our own word too: show that keys are in use, then look
-        while (sq->exec != stay->pi && stay->wrs && stay->bytes && dock_peek32(&sq->rec->state) == DOCK_RTS &&
-               fast_one(sq, stay))
-            stay->wrs--;
+        haul(sq, c, stay);
         dock_direct_leave(c);
     }
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce

@@ -15,7 +15,7 @@
 #define LINE 64
 #define NEW_FILE DOCK_LINK_FILE ".new"
 
-static dock_a32 down;
+dock_a32 dock_link_is_down;
 static struct timespec seen; // of the file, when it was read last; only the engine looks
 static ino_t seen_inode;
 
@@ -101,7 +101,7 @@ static void tell_all(struct dock_dev *dev, enum dock_event_kind kind)
 
 static void become(struct dock_dev *dev, const struct dock_link *l, bool tell)
 {
-    if (dock_swap32(&down, l->down) != l->down && tell) {
+    if (dock_swap32(&dock_link_is_down, l->down) != l->down && tell) {
         dock_info("the port is %s", l->down ? "down" : "up");
         tell_all(dev, l->down ? DOCK_EVENT_PORT_ERR : DOCK_EVENT_PORT_ACTIVE);
     }
@@ -144,9 +144,4 @@ void dock_link_look(struct dock_dev *dev, bool tell)
                   DOCK_LINK_FILE);
     else
         become(dev, &l, tell);
-}
-
-bool dock_link_down(void)
-{
-    return __builtin_expect(dock_peek32(&down), 0);
 }

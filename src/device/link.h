@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/order.h"
+
 #define DOCK_LINK_FILE "link"
 #define DOCK_LINK_GIDS 15
 
@@ -30,6 +32,10 @@ int dock_link_address(const char *text, uint8_t raw[16]);
 // `tell` false: at the opening, when nobody has seen it otherwise.
 void dock_link_look(struct dock_dev *dev, bool tell);
 // Nothing is answered while it is. Any thread.
-bool dock_link_down(void);
+extern dock_a32 dock_link_is_down;
+static inline bool dock_link_down(void)
+{
+    return __builtin_expect(dock_peek32(&dock_link_is_down), 0);
+}
 
 #endif

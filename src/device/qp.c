@@ -128,6 +128,8 @@ static void init_sq(struct dock_qp *qp)
     sq->x.tokens = dock_qp_urma(&qp->attr);
     sq->x.short_atomics = qp->attr.short_atomics;
     sq->x.pd = qp->attr.pd;
+    // XRC: each request names the shared queue in whose domain its key is looked for
+    sq->straight = sq->conn && sq->x.keyed && !sq->flight && !sq->post.xrc;
     dock_set32(sq->post.doorbell, sq->post.pi);
     qp->raw_seen = sq->post.pi;
     dock_sq_clear(sq);
