@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// WRITE bandwidth between two processes, memory in the arena, 64 B to 64 MiB, against memcpy of the same
-// size within one process. Signaled; up to 16 requests or 1 MiB under way.
+// WRITE bandwidth between two processes, memory in the arena, 64 B to 64 MiB, against memcpy of the same size
+// between the same two mappings. Signaled; up to 16 requests or 1 MiB under way.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
+#include "device/internal.h"
 
 #define LARGEST (64u << 20)
 #define WINDOW (1u << 20)
@@ -61,13 +61,23 @@ static double copies(void *arg)
     return rate(j, begin);
 }
 
+// Where the device put it when it found the key: the other process's memory as this one maps it.
+static char *mapped_peer(struct job *j)
+{
+    const struct dock_rkey *k = &j->me.qp->conn.key[(j->peer.rkey >> 8) % DOCK_RKEYS];
+
+    j->size = 64;
+    writes(j);
+    bench_must(!k->base, "the other process's memory is not mapped");
+    return k->base + (j->peer.addr - k->mapped);
+}
+
 int main(void)
 {
-    struct job j = {.to = aligned_alloc(4096, LARGEST)};
+    struct job j;
 
-    bench_must(!j.to, "aligned_alloc");
     bench_pair(&j.me, &j.peer, LARGEST, true, NULL);
-    memset(j.to, 1, LARGEST);
+    j.to = mapped_peer(&j);
     for (j.size = 64; j.size <= LARGEST; j.size *= 4) {
         char what[80];
         snprintf(what, sizeof what, "WRITE of %u %s",
@@ -79,7 +89,8 @@ int main(void)
                                     : "MiB");
         double figure, limit;
         bench_medians((struct bench_run){writes, &j}, (struct bench_run){copies, &j}, &figure, &limit);
-        bench_row(what, "GB/s", figure, limit, "memcpy", j.size == 1 << 20 ? "at least 0.9" : "");
+        bench_row(what, "GB/s", figure, limit, "memcpy",
+                  j.size == 1 << 16 || j.size == 1 << 20 ? "at least 0.95" : "");
     }
     return 0;
 }

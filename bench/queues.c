@@ -15,6 +15,9 @@ struct job {
     struct bench_name peer;
 };
 
+static struct bench_end idle[MOST]; // of in_turn as well
+static unsigned idles, turn, laps;
+
 static double writes(void *arg)
 {
     struct job *j = arg;
@@ -31,9 +34,31 @@ static double writes(void *arg)
     return (double)(dock_now_ns() - begin) / COUNT;
 }
 
+// In turn through all of them: each next one's lines are cold as soon as all do not fit into a cache.
+static double in_turn(void *arg)
+{
+    struct job *j = arg;
+    struct bench_name own = bench_name_of(&j->me); // they are connected to themselves
+    struct dock_sge sge;
+    struct dock_wr wr = bench_write(&j->me, &own, &sge, 8);
+    uint64_t begin = dock_now_ns();
+
+    wr.raddr += 64;
+    for (unsigned i = 0; i < COUNT; i++) {
+        struct bench_end *e = &idle[turn];
+        wr.flags = laps % 16 ? 0 : DOCK_F_COMPLETE;
+        bench_post(e, &wr);
+        if (wr.flags)
+            bench_drain(&j->me, 1);
+        turn = turn + 1 < idles ? turn + 1 : 0;
+        laps += !turn;
+    }
+    return (double)(dock_now_ns() - begin) / COUNT;
+}
+
 static void open_idle(struct bench_end *like)
 {
-    struct bench_end idle = *like;
+    struct bench_end *e = &idle[idles++];
     struct dock_qp_attr a = {.service = DOCK_RC,
                              .pd = like->pd,
                              .send_cq = like->cq,
@@ -43,8 +68,22 @@ static void open_idle(struct bench_end *like)
                              .max_send_sge = 1,
                              .max_recv_sge = 1};
 
-    bench_must(dock_qp_create(like->dev, &a, &idle.qp), "dock_qp_create");
-    bench_connect(&idle, dock_qp_number(idle.qp));
+    *e = *like;
+    bench_must(dock_qp_create(like->dev, &a, &e->qp), "dock_qp_create");
+    bench_connect(e, dock_qp_number(e->qp));
+}
+
+static void measure_in_turn(struct job *crowded, struct job *lone)
+{
+    double cost, alone;
+    char what[80];
+
+    if (!idles)
+        return;
+    turn = laps = 0;
+    bench_medians((struct bench_run){in_turn, crowded}, (struct bench_run){writes, lone}, &cost, &alone);
+    snprintf(what, sizeof what, "the same in turn through %u of them", idles);
+    bench_row(what, "ns", cost, alone, "one queue pair", "");
 }
 
 // Arena and heap; the hazard of a connection is a line of a table that was reserved at the beginning.
@@ -71,6 +110,7 @@ int main(void)
         bench_medians((struct bench_run){writes, &crowded}, (struct bench_run){writes, &lone}, &cost, &alone);
         snprintf(what, sizeof what, "8-byte WRITE, one by one, %u queue pair%s open", n, n == 1 ? "" : "s");
         bench_row(what, "ns", cost, alone, "one queue pair", n == MOST ? "at most 1.05" : "");
+        measure_in_turn(&crowded, &lone);
         if (n == 1)
             before = bytes_in_use(crowded.me.dev, 0);
     }

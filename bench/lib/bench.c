@@ -37,7 +37,11 @@ void bench_open(struct bench_end *e, struct dock_dev *dev, size_t bytes)
                               .max_recv_sge = 1,
                               .max_inline = 32};
     bench_must(dock_qp_create(dev, &qp, &e->qp), "dock_qp_create");
-    bench_must(dock_mem_alloc(dev, bytes, (void **)&e->mem), "dock_mem_alloc");
+    if (getenv("BENCH_MALLOC"))
+        e->mem = aligned_alloc(4096, (bytes + 4095) & ~4095ul);
+    else
+        bench_must(dock_mem_alloc(dev, bytes, (void **)&e->mem), "dock_mem_alloc");
+    bench_must(!e->mem, "aligned_alloc");
     memset(e->mem, 1, bytes);
     bench_must(dock_mr_register(dev, e->pd, (uintptr_t)e->mem, bytes, (uintptr_t)e->mem, access, &e->mr),
                "dock_mr_register");

@@ -31,7 +31,8 @@ struct bench_name {
 // Ends the program with words when anything fails.
 void bench_must(int err, const char *what);
 
-// A queue pair with BENCH_DEPTH WRs and `bytes` of memory; then its connection to another.
+// A queue pair with BENCH_DEPTH WRs and `bytes` of memory, in the arena or (BENCH_MALLOC in the environment)
+// of malloc; then its connection to another.
 void bench_open(struct bench_end *e, struct dock_dev *dev, size_t bytes);
 void bench_connect(struct bench_end *e, uint32_t dest_qp);
 struct bench_name bench_name_of(const struct bench_end *e);
