@@ -7,8 +7,7 @@
 #include "fabric/direct.h"
 
 #define FAST_BYTES DOCK_PIECE
-#define INLINE_AT 48u                         // of a WRITE in its WQE
-#define INLINE_BYTES (DOCK_BLOCK - INLINE_AT) // what stands in the first block
+#define INLINE_AT 48u // of a WRITE in its WQE
 
 // Flags that change nothing in how a WRITE is executed when nothing is in flight.
 #define HARMLESS (DOCK_F_COMPLETE | DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE | DOCK_F_INLINE)
@@ -38,24 +37,6 @@ static inline uint64_t word64(const char *at)
     return dock_peek64((const dock_a64 *)(const void *)at);
 }
 
-struct head {
-    uint32_t flags, op, tp_sge;
-};
-
-static inline struct head read_head(const char *b)
-{
-    return (struct head){word32(b), word32(b + 4), word32(b + 8)};
-}
-
-// A WRITE of one block: one SGE, or bytes that stand in the WQE.
-static inline bool suits(struct head h)
-{
-    bool inside = h.flags & DOCK_F_INLINE;
-
-    return (h.op & 0xff00) == DOCK_OP_WRITE << 8 && h.op >> 22 <= (inside ? INLINE_BYTES : 0) &&
-           h.tp_sge == (inside ? 0 : 1u << 24);
-}
-
 // The queue's indices follow the run: those before block `at` are executed, and told to nobody.
 static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t at)
 {
@@ -81,39 +62,58 @@ complete(struct dock_sq *sq, struct dock_stay *stay, uint32_t flags, uint32_t by
     return dock_peek32(&sq->rec->state) == DOCK_RTS;
 }
 
-// The bytes of the WQE at `b` placed. false: nothing was, and the long way finds out why.
-static inline bool place(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flags,
-                         uint32_t len)
+// The one SGE of the WQE at `b` placed. false: nothing was, and the long way finds out why.
+static inline bool place(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t len)
 {
-    const char *from = b + INLINE_AT;
+    struct dock_wqe_sge s = {.len = len, .key = word32(b + 52), .va = word64(b + 56)};
+    const char *from = source(sq->qp->dev, &s, sq->x.pd);
 
-    if (!(flags & DOCK_F_INLINE)) {
-        struct dock_wqe_sge s = {.len = len, .key = word32(b + 52), .va = word64(b + 56)};
-        from = source(sq->qp->dev, &s, sq->x.pd);
-    }
     return from &&
            dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), from, len);
+}
+
+// Bytes that stand in the first block of the WQE. How many; 0 as above.
+static uint32_t __attribute__((noinline)) place_inline(struct dock_conn *c, const char *b)
+{
+    uint32_t op = word32(b + 4), len = op >> 22;
+
+    if ((op & 0xff00) != DOCK_OP_WRITE << 8 || word32(b + 8) || len - 1 >= DOCK_BLOCK - INLINE_AT ||
+        !dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), b + INLINE_AT,
+                           len))
+        return 0;
+    return len;
+}
+
+// One WQE of one block. How many bytes; 0: it does not suit.
+static inline uint32_t haul_one(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flags)
+{
+    uint32_t len = word32(b + 48);
+
+    if (__builtin_expect(flags & DOCK_F_INLINE, 0))
+        return place_inline(c, b);
+    return (word32(b + 4) & 0xffc0ff00) == DOCK_OP_WRITE << 8 && word32(b + 8) == 1u << 24 &&
+                   len - 1 < FAST_BYTES && place(sq, c, b, len)
+               ? len
+               : 0;
 }
 
 // As many as come in a row and suit. The local and the remote stay are held; the state of our own queue
 // changes only by whoever holds its token.
 static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
 {
-    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at;
+    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at, len;
     uint32_t end = at + (ready < stay->wrs ? ready : stay->wrs), bytes = 0;
 
     while (at != end && bytes < stay->bytes) {
         const char *b = sq->post.ring + (uint64_t)(at & mask) * DOCK_BLOCK;
-        struct head h = read_head(b);
-        uint32_t len = h.flags & DOCK_F_INLINE ? h.op >> 22 : word32(b + 48);
-        if ((h.flags & ~HARMLESS) != (at & (mask + 1) ? 0 : DOCK_F_OWNER) || !suits(h) ||
-            len - 1 >= FAST_BYTES || !place(sq, c, b, h.flags, len))
+        uint32_t flags = word32(b);
+        if ((flags & ~HARMLESS) != (at & (mask + 1) ? 0 : DOCK_F_OWNER) || !(len = haul_one(sq, c, b, flags)))
             break;
         bytes += len;
         at++;
-        if (h.flags & DOCK_F_COMPLETE) {
+        if (flags & DOCK_F_COMPLETE) {
             settle(sq, stay, at - 1);
-            if (!complete(sq, stay, h.flags, len))
+            if (!complete(sq, stay, flags, len))
                 break;
         }
     }
@@ -127,7 +127,8 @@ static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_sta
 static inline bool may_suit(const struct dock_sq *sq, uint32_t pi)
 {
     return sq->straight && sq->exec != pi && !sq->mid && pi - sq->exec <= sq->post.mask + 1 &&
-           suits(read_head(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK));
+           (word32(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK + 4) & 0xff00) ==
+               DOCK_OP_WRITE << 8;
 }
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)

@@ -206,6 +206,17 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
     return 0;
 }
 
+// What a WQE of one block has before its body.
+static inline void put_head(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
+                            uint32_t flags)
+{
+    w->flags = flags;
+    w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
+    w->token = token_of(sq, wr);
+    w->udf = 0;
+    w->address = wr->raddr;
+}
+
 // WRITE or READ of one SGE, the common one-block WQE, in straight stores.
 static inline void put_simple(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
                               uint32_t flags)
@@ -213,30 +224,50 @@ static inline void put_simple(const struct dock_sq_post *sq, struct dock_wqe *w,
     struct dock_sge from = *wr->sge;
     struct dock_wqe_sge s = {.len = from.len, .key = from.key, .va = from.addr};
 
-    w->flags = flags;
+    put_head(sq, w, wr, flags);
     w->op = (uint32_t)wr->op << 8;
     w->tp_sge = 1u << 24;
-    w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
-    w->token = token_of(sq, wr);
-    w->udf = 0;
-    w->address = wr->raddr;
     memcpy(w->body, &s, sizeof s);
+}
+
+static inline void advance(struct dock_post *p, uint32_t at, uint64_t id)
+{
+    p->sq->wrid[at] = id;
+    p->pi++;
+    p->posted++;
+}
+
+// An inline WRITE that one block holds; else the long way.
+static int __attribute__((noinline)) put_short(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+{
+    struct dock_sq_post *sq = p->sq;
+    uint32_t at = p->pi & sq->mask;
+    struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
+
+    if (wr->op != DOCK_OP_WRITE || wr->nsge != 1 || !(flags & DOCK_F_INLINE) || !sq->simple ||
+        dock_probe_hook || wr->inline_len > sizeof w->body || wr->inline_len > sq->inline_max ||
+        !has_room(sq, p, 1))
+        return put_any(p, wr);
+    put_head(sq, w, wr, flags | (p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER));
+    w->op = (uint32_t)DOCK_OP_WRITE << 8 | wr->inline_len << 22;
+    w->tp_sge = 0;
+    put_inline((char *)w->body, wr);
+    advance(p, at, wr->id);
+    return 0;
 }
 
 int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
 {
     struct dock_sq_post *sq = p->sq;
-    uint32_t pi = p->pi, at = pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
+    uint32_t at = p->pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
 
     if (__builtin_expect((wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ) || wr->nsge != 1 ||
                              flags & DOCK_F_INLINE || !sq->simple || dock_probe_hook || !has_room(sq, p, 1),
                          0))
-        return put_any(p, wr);
-    flags |= pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
+        return put_short(p, wr, flags);
+    flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
     put_simple(sq, (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK), wr, flags);
-    sq->wrid[at] = wr->id;
-    p->pi = pi + 1;
-    p->posted++;
+    advance(p, at, wr->id);
     return 0;
 }
 
