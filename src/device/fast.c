@@ -49,8 +49,7 @@ static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t a
 }
 
 // The WR at sq->exec is executed, and its completion told. false: the CQ was overrun, and the queue failed.
-static bool __attribute__((noinline))
-complete(struct dock_sq *sq, struct dock_stay *stay, uint32_t flags, uint32_t bytes)
+static inline bool complete(struct dock_sq *sq, struct dock_stay *stay, uint32_t flags, uint32_t bytes)
 {
     struct dock_outcome o = {
         .bytes = bytes, .flags = flags, .op = DOCK_OP_WRITE, .target = sq->x.target, .last_block = sq->exec};
