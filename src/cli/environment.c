@@ -21,6 +21,7 @@ static const struct dock_variable variables[] = {
     {"DRYDOCK_MAX_QP_WR", "limit: requests of a send or receive queue"},
     {"DRYDOCK_MAX_SRQ_WR", "limit: requests of a shared receive queue"},
     {"DRYDOCK_CM_TIMEOUT_MS", "patience of rdma_cm with a silent peer, in milliseconds"},
+    {"DRYDOCK_SHMEM", "how OpenSHMEM reaches a mapped heap: stores or queue"},
     {"DRYDOCK_JOB_RANK", "this PE of an OpenSHMEM job, set by oshrun"},
     {"DRYDOCK_JOB_SIZE", "PEs of the job, set by oshrun"},
     {"DRYDOCK_JOB_FILE", "what the PEs of the job share, set by oshrun"},
