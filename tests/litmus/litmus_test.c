@@ -8,6 +8,8 @@
 // litmus_test ROW RUN promise|floor   one run, step by step
 // litmus_test --rules            names of the rules that LATE_WITHOUT gives up, and of the harness's own
 // LITMUS_NO_DRAIN=1: posting does not drain the store buffer, the rule that no fabric can keep.
+// LITMUS_HALF_ATOMICS=1: a processor's own atomics come between the halves of the fabric's. On mapped words,
+// and these are, the device's are the processor's too.
 // timeout: 120
 // long-timeout: 900
 #include <stdio.h>
@@ -40,7 +42,7 @@ static struct {
     uint32_t pd;
     char *mem;
     struct end near[LANES], far[LANES];
-    bool no_drain;
+    bool no_drain, half_atomics;
 } world;
 
 struct run {
@@ -105,6 +107,7 @@ static void open_world(void)
                       DOCK_ACCESS_REMOTE_ATOMIC;
 
     world.no_drain = getenv("LITMUS_NO_DRAIN") != NULL;
+    world.half_atomics = getenv("LITMUS_HALF_ATOMICS") != NULL;
     memcpy(test_eid, dock_identity()->gid[0].raw, 16);
     late_open(0, 0);
     if (dock_dev_open(&cfg, &world.dev) || dock_pd_create(world.dev, &world.pd) ||
@@ -174,6 +177,17 @@ static void store(struct run *r, unsigned p, const struct step *s)
     r->buffer[p][r->buffered[p]++].value = s->from;
 }
 
+static uint64_t locked_add(struct run *r, unsigned p, unsigned w)
+{
+    uint64_t old;
+
+    while (r->buffered[p])
+        flush_oldest(r, p);
+    old = memory(w);
+    dock_set64(word_at(w), old + 1);
+    return old;
+}
+
 // ---- steps of a party
 
 static void post(struct run *r, unsigned p, const struct step *s)
@@ -220,7 +234,7 @@ static const struct step *next(const struct run *r, unsigned p)
 static void tell(const struct run *r, unsigned p, const struct step *s)
 {
     static const char *const name[] = {"",        "put",  "get", "faa",   "send", "poll",
-                                       "receive", "load", "see", "store", "after"};
+                                       "receive", "load", "see", "store", "rmw",  "after"};
 
     if (!r->told)
         return;
@@ -255,6 +269,8 @@ static bool step(struct run *r, unsigned p)
         r->reg[s->to] = load(r, p, s->from);
     else if (s->what == ST_)
         store(r, p, s);
+    else if (s->what == RMW_)
+        r->reg[s->to] = locked_add(r, p, s->from);
     r->pc[p]++;
     return true;
 }
@@ -350,12 +366,22 @@ static uint32_t without(bool floor)
     return floor ? 1u << LATE_FINISH_PLACED : 0;
 }
 
+static bool has_locked_add(const struct row *row)
+{
+    for (unsigned p = 0; p < PARTIES; p++)
+        for (const struct step *s = row->party[p]; s->what != END; s++)
+            if (s->what == RMW_)
+                return true;
+    return false;
+}
+
 static bool run(const struct row *row, uint64_t seed, bool floor, bool told)
 {
     struct run r = {.row = row, .stream = seed, .told = told};
     unsigned idle = 0;
 
     memset(r.reg, 0xff, sizeof r.reg); // not loaded
+    late_set_whole_atomics(has_locked_add(row) && !world.half_atomics);
     late_again(dock_mix(seed), without(floor));
     begin(&r);
     while (advance(&r, &idle))
@@ -474,7 +500,7 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "--rules")) {
         for (unsigned i = 0; i < LATE_RULES; i++)
             printf("%s\n", late_rule_name[i]);
-        printf("post-drains\n");
+        printf("post-drains\nmapped-atomics\n");
         return 0;
     }
     base_seed = dock_seed();

@@ -2,7 +2,7 @@
 // The litmus programs. Up to three parties; words X, Y, D, F, Z are reached by the fabric, a, b, c are a
 // party's own, one, two, four, five hold their value; everything else is 0 unless `start` says otherwise. A
 // lane is a queue pair of its own: the same lane means the same queue. Stores of a CPU go through a store
-// buffer, first in first out, which its own loads see, and which posting drains.
+// buffer, first in first out, which its own loads see, and which posting and its locked instructions drain.
 #ifndef TESTS_LITMUS_ROWS_H
 #define TESTS_LITMUS_ROWS_H
 
@@ -11,7 +11,7 @@
 
 enum word { X, Y, D, F, Z, a, b, c, one, two, four, five, WORDS };
 
-enum what { END, PUT_, GET_, FAA_, SND_, POLL_, RCV_, LD_, SEE_, ST_, AFTER_ };
+enum what { END, PUT_, GET_, FAA_, SND_, POLL_, RCV_, LD_, SEE_, ST_, RMW_, AFTER_ };
 
 enum { FENCED = 1, INLINE = 2, UNSIGNALED = 4 };
 
@@ -33,6 +33,7 @@ struct step {
 #define LD(reg, word) {LD_, 0, reg, word, 0}
 #define SEE(reg, word, v) {SEE_, v, reg, word, 0} // load until it is `v`; never: the outcome is not seen
 #define ST(word, v) {ST_, 0, word, v, 0}
+#define RMW(reg, word) {RMW_, 0, reg, word, 0}    // a locked add of 1 by the CPU; the old value
 #define AFTER(party, steps) {AFTER_, 0, party, steps, 0} // wait, outside the model, for that party
 // clang-format on
 
@@ -208,6 +209,12 @@ static const struct row rows[] = {
      FORBIDDEN,
      {{a, 9}, {b, 9}},
      {{FAA(0, a, X), POLL(0), LD(0, a)}, {FAA(1, b, X), POLL(1), LD(1, b)}},
+     {{REG, 0, 0}, {REG, 1, 0}}},
+    {"L28",
+     "FAA X // CPU FAA X: both read 0",
+     FORBIDDEN,
+     {{a, 9}},
+     {{FAA(0, a, X), POLL(0), LD(0, a)}, {RMW(1, X)}},
      {{REG, 0, 0}, {REG, 1, 0}}},
     {"L29",
      "FAA X // CPU X:=5: the store is lost",
