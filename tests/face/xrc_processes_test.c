@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -101,6 +102,47 @@ static void who_dies_inside_holds_nothing(void **state)
     (void)state;
     open_file();
     two_processes(outlives_it, dies_inside);
+    close(file);
+}
+
+// A forked child has no device: what it closes of what it inherited stays its parent's.
+static void has_a_child(int sock)
+{
+    struct ibv_context *ctx = open_device();
+    struct ibv_xrcd *xrcd = xrc_domain(ctx, file, O_CREAT);
+    int status;
+    pid_t child;
+
+    CHECK(xrcd != NULL);
+    child = fork();
+    CHECK(child >= 0);
+    if (!child) {
+        ibv_close_xrcd(xrcd);
+        _exit(0);
+    }
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, 0);
+    meet(sock); // the child has closed it
+    meet(sock); // the other has looked
+    CHECK_INT(ibv_close_xrcd(xrcd), 0);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+static void finds_it_held(int sock)
+{
+    struct ibv_context *ctx = open_device();
+
+    meet(sock);
+    refused(ctx, O_CREAT | O_EXCL, EEXIST);
+    meet(sock);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+static void a_forked_child_closes_nothing_of_its_parent(void **state)
+{
+    (void)state;
+    open_file();
+    two_processes(has_a_child, finds_it_held);
     close(file);
 }
 
@@ -340,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_names_one_domain_until_the_last_close),
         cmocka_unit_test(who_dies_inside_holds_nothing),
+        cmocka_unit_test(a_forked_child_closes_nothing_of_its_parent),
         cmocka_unit_test(targets_and_shared_queues_are_found_in_either_process),
         cmocka_unit_test(a_shared_queue_ends_with_its_process),
     };
