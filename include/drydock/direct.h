@@ -39,7 +39,7 @@ enum drydock_direct_error {
     DRYDOCK_FULL = -1,    // no room: poll, then post again. Nothing was written
     DRYDOCK_TIMEOUT = -2, // so many looks, and the completion is not there
     DRYDOCK_LOST = -3,    // the queue is in its error state: the device said why, or is gone (a relay's)
-    DRYDOCK_INVALID = -4, // more inline bytes than a WQE holds, or not a lone WQE of one block
+    DRYDOCK_INVALID = -4, // not a lone WQE of one block
 };
 
 // Flags of a WQE. Without COMPLETE success makes no completion: a later completion of the queue covers it.

@@ -345,6 +345,8 @@ static void what_cannot_be_driven_is_refused(void **state)
     errno = 0;
     CHECK(!direct_qp(&e, e.cq, 65537) && errno == EINVAL);
     errno = 0;
+    CHECK(!direct_qp(&e, e.cq, 0) && errno == EINVAL);
+    errno = 0;
     CHECK(!drydock_create_direct_qp(NULL, &attr) && errno == EINVAL);
     errno = 0;
     CHECK(!drydock_create_direct_qp(e.pd, NULL) && errno == EINVAL);

@@ -12,6 +12,8 @@ struct ibv_qp *drydock_create_direct_qp(struct ibv_pd *pd, struct ibv_qp_init_at
 
     if (!pd || !attr)
         return vb_none(dock_refuse(-EINVAL, "drydock_create_direct_qp: no domain or no attributes given"));
+    if (!attr->cap.max_send_wr)
+        return vb_none(dock_refuse(-EINVAL, "drydock_create_direct_qp: a ring of no blocks"));
     memcpy(&a, attr, sizeof *attr); // the long form begins with the short one
     qp = vb_create_direct_qp(pd, &a);
     if (!qp)

@@ -236,6 +236,8 @@ struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_of
     uint32_t rights;
     int err;
 
+    if (dm->context != pd->context)
+        return vb_none(dock_refuse(-EINVAL, "ibv_reg_dm_mr: memory and domain are of different contexts"));
     if (!(access & IBV_ACCESS_ZERO_BASED) || dm_offset > v->length || length > v->length - dm_offset)
         return vb_none(dock_refuse(-EINVAL, "ibv_reg_dm_mr: not zero-based, or %zu bytes at %llu of %zu",
                                    length, (unsigned long long)dm_offset, v->length));
