@@ -60,6 +60,12 @@ static void beyond_remote(struct scene *s)
     s->wr.wr.rdma.remote_addr = (uintptr_t)s->r.buf + s->r.opt.bytes - 4;
 }
 
+static void nothing_for_a_bad_rkey(struct scene *s)
+{
+    bad_rkey(s);
+    s->sge.length = 0;
+}
+
 static void bad_rkey_of_an_immediate(struct scene *s)
 {
     receive(s);
@@ -180,6 +186,10 @@ static const struct row {
 #define S(state) IBV_QPS_##state
     {"nothing wrong", RC, WR(RDMA_WRITE), nothing, WC(SUCCESS), NONE, S(RTS), S(RTS)},
     {"a message", RC, WR(SEND), receive, WC(SUCCESS), WC(SUCCESS), S(RTS), S(RTS)},
+    {"no bytes, unknown remote key", RC, WR(RDMA_WRITE), nothing_for_a_bad_rkey, WC(SUCCESS), NONE, S(RTS),
+     S(RTS)},
+    {"no bytes, unknown remote key", RC, WR(RDMA_READ), nothing_for_a_bad_rkey, WC(SUCCESS), NONE, S(RTS),
+     S(RTS)},
     {"unknown local key", RC, WR(RDMA_WRITE), bad_lkey, WC(LOC_PROT_ERR), NONE, S(ERR), S(RTS)},
     {"unknown local key", RC, WR(RDMA_READ), bad_lkey, WC(LOC_PROT_ERR), NONE, S(ERR), S(RTS)},
     {"unknown local key", RC, WR(SEND), bad_lkey_of_a_message, WC(LOC_PROT_ERR), NONE, S(ERR), S(RTS)},
