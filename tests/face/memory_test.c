@@ -140,7 +140,7 @@ static void device_memory_is_copied_to_and_registered(void **state)
     pair_open(&l, &r, NULL);
     struct ibv_dm *dm = ibv_alloc_dm(r.ctx, &a);
     CHECK(dm != NULL);
-    CHECK(!ibv_reg_dm_mr(r.pd, dm, 0, 4096, FULL_ACCESS)); // zero-based it must be
+    CHECK(!ibv_reg_dm_mr(r.pd, dm, 0, 4096, FULL_ACCESS));                         // zero-based it must be
     CHECK(!ibv_reg_dm_mr(l.pd, dm, 0, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED)); // another context's
     CHECK_INT(errno, EINVAL);
     struct ibv_mr *mr = ibv_reg_dm_mr(r.pd, dm, 4096, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
