@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Remote keys: the entry of the target's segment table, checked once, then kept as long as its generation
 // stands.
+#include <sched.h>
+
 #include "fabric/host/host.h"
 
 // A remote key reaches what the target queue's domain (and, for a type 2 window, the queue itself) may reach.
@@ -126,7 +128,7 @@ static const struct dock_segrec *walk(struct dock_conn *c, const struct dock_seg
     return NULL;
 }
 
-enum { WALKS = 1000 };
+enum { WALKS = 2000, WALKS_OF_A_TURN = 16 };
 
 // Segments come and go while we walk: a walk counts if the entry that the chain begins with stood all the
 // while.
@@ -146,7 +148,10 @@ static const struct dock_segrec *among(struct dock_conn *c, uint32_t tid, uint32
         dock_fence_load(); // pairs with the publish of the first entry, the last of a change
         if (first && whole && dock_peek64(&first->generation) == stood)
             return found;
-        dock_relax();
+        if ((tries + 1) % WALKS_OF_A_TURN) // who changes it may have lost the processor in the middle
+            dock_relax();
+        else
+            sched_yield();
     }
     return NULL;
 }

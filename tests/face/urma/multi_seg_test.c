@@ -11,7 +11,7 @@
 
 #include "face/urma/lib/uend.h"
 
-enum { MANY = 305, TURNS = 200, WRITES = 2000 };
+enum { MANY = 305, TURNS = 400 };
 
 static struct uend l, r;
 static urma_token_id_t *id;
@@ -138,12 +138,12 @@ static void an_id_has_hundreds(void **state)
         CHECK_INT(urma_unregister_seg(seg[i * 7 % MANY]), URMA_SUCCESS); // 7 and MANY have no common divisor
 }
 
-static _Atomic int stop;
+static _Atomic int turns;
 
 static void *come_and_go(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < TURNS && !stop; i++) {
+    for (; turns < TURNS; turns++) {
         urma_target_seg_t *x = registered(8192, 64, 7, ALL_ACCESS), *y = registered(12288, 64, 7, ALL_ACCESS);
 
         CHECK_INT(urma_unregister_seg(x), URMA_SUCCESS);
@@ -161,11 +161,10 @@ static void others_come_and_go_beside_requests(void **state)
     pthread_t t;
 
     (void)state;
-    stop = 0;
+    turns = 0;
     CHECK_INT(pthread_create(&t, NULL, come_and_go, NULL), 0);
-    for (int i = 0; i < WRITES; i++)
+    for (int i = 0; turns < TURNS; i++)
         ask(URMA_OPC_WRITE, at, i % 2 ? 4096 : 0, URMA_CR_SUCCESS);
-    stop = 1;
     pthread_join(t, NULL);
     CHECK_INT(urma_unimport_seg(at), URMA_SUCCESS);
     CHECK_INT(urma_unregister_seg(a), URMA_SUCCESS);
