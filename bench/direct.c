@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench.h"
 #include "device/identity.h"
@@ -156,6 +157,38 @@ static double four_producers(void *arg)
     return (double)(dock_now_ns() - begin) / COUNT / QUEUES;
 }
 
+// ---- the watch: what the engine takes of a processor beside the calling thread, in percent
+
+static double clock_ns(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double others_ns(void)
+{
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+// `rings` doorbells, one each 100 us, or as many naps.
+static double watch(struct way *w, unsigned rings, bool ring)
+{
+    const struct timespec nap = {.tv_nsec = 40000}; // and what the system adds
+    double begin = clock_ns(CLOCK_MONOTONIC), cpu = others_ns();
+
+    for (unsigned i = 0; i < rings; i++) {
+        if (ring) {
+            drydock_post_write(&w->q, &w->t, w->t.address, w->near.mem, 8, DRYDOCK_COMPLETE);
+            drydock_ring(&w->q);
+        }
+        nanosleep(&nap, NULL);
+        drydock_poll(&w->q);
+    }
+    return (others_ns() - cpu) * 100 / (clock_ns(CLOCK_MONOTONIC) - begin);
+}
+
 int main(void)
 {
     static struct way w[QUEUES];
@@ -173,5 +206,10 @@ int main(void)
               "host API, lists of 16", "");
     bench_medians((struct bench_run){four_producers, w}, (struct bench_run){executed, w}, &figure, &limit);
     bench_row("direct drive: four producers on four queues, a WQE", "ns", figure, limit, "one producer", "");
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); // the doorbells have cooled down
+    bench_row("direct drive: watch of four idle queues, of a core", "%", watch(w, 5000, false), 1,
+              "a hundredth", "at most 1.00");
+    bench_row("direct drive: watch while a doorbell moves every 0.1 ms", "%", watch(w, 5000, true), 100,
+              "a core", "");
     return 0;
 }

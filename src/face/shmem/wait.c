@@ -5,6 +5,7 @@
 // the PE that it waits for then waits for it.
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "face/shmem/shmem_face.h"
 
@@ -24,9 +25,8 @@ static void help(void)
 
 unsigned osh_spins(void)
 {
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof set, &set) == 0 && osh.n <= CPU_COUNT(&set) ? SPINS_WITH_ROOM : SPINS;
+    // Those that are online, not those that this PE may run on: a launcher may have bound each to its own.
+    return osh.n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS_WITH_ROOM : SPINS;
 }
 
 void osh_pause(struct osh_patience *p)
