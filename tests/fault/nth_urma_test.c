@@ -324,7 +324,10 @@ static int up_move(void)
     if (err || n != 1)
         return err ? err : ETIMEDOUT;
     if (cr.status)
-        return cr.status == URMA_CR_REM_OPERATION_ERR && copy_failed() ? 0 : EBADMSG;
+        return (cr.status == URMA_CR_REM_OPERATION_ERR || cr.status == URMA_CR_LOC_ACCESS_ERR) &&
+                       copy_failed()
+                   ? 0
+                   : EBADMSG;
     return memory[4096 + 63] == 0x2d ? 0 : EBADMSG;
 }
 

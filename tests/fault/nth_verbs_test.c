@@ -296,7 +296,9 @@ static int up_move(void)
     if (err || n != 1)
         return err ? err : ETIMEDOUT;
     if (wc.status)
-        return wc.status == IBV_WC_REM_OP_ERR && copy_failed() ? 0 : EBADMSG;
+        return (wc.status == IBV_WC_REM_OP_ERR || wc.status == IBV_WC_LOC_PROT_ERR) && copy_failed()
+                   ? 0
+                   : EBADMSG;
     return memory[4096 + 63] == 0x2d ? 0 : EBADMSG;
 }
 
