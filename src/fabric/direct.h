@@ -10,6 +10,8 @@
 
 #include "fabric/fabric.h"
 
+#define DOCK_DIRECT_WORDS 64u // of more bytes memcpy may store some twice, with the same value
+
 static inline void dock_direct_leave(struct dock_conn *c)
 {
     dock_publish64(&c->hazard->busy, ++c->hazard_value); // even again; pairs with dock_quiesce
@@ -57,19 +59,19 @@ static inline const struct dock_rkey *dock_direct_key(const struct dock_conn *c,
     return e;
 }
 
-// A naturally aligned word moves in one store, so that a CPU that polls it never sees half of it.
+// Everything but one aligned word of 8 bytes.
+void dock_direct_copy_other(char *to, const char *from, size_t n);
+
+// Each naturally aligned word is stored once and whole, as long as all is at most DOCK_DIRECT_WORDS: a CPU
+// that polls it sees no half of it, and what it stores there itself after that stays.
 static inline void dock_direct_copy(char *to, const char *from, size_t n)
 {
     if (__builtin_expect(n == 8 && !((uintptr_t)to & 7), 1)) {
         uint64_t word;
         memcpy(&word, from, 8);
         atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
-    } else if (n == 4 && !((uintptr_t)to & 3)) {
-        uint32_t word;
-        memcpy(&word, from, 4);
-        atomic_store_explicit((dock_a32 *)(void *)to, word, memory_order_relaxed);
     } else {
-        memcpy(to, from, n);
+        dock_direct_copy_other(to, from, n);
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// E01 to E05: empty sets, fairness, the root of a broadcast, reuse, the heap. Two PEs.
+// E01 to E05, E09: empty sets, fairness, the root of a broadcast, reuse, the heap, a short as a flag. Two
+// PEs.
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,27 @@ static void the_heap(void)
     }
 }
 
+// A short that the receiver takes back is whole when it is seen, and stays taken.
+static void short_flag(void)
+{
+    short *flag = shmem_calloc(2, sizeof *flag), *mine = &flag[me]; // one for each way
+    unsigned halves = 0;
+
+    for (unsigned i = 0; i < 500; i++) {
+        if (me == 0)
+            shmem_short_p(&flag[1], 0x5a5b, 1);
+        shmem_short_wait_until(mine, SHMEM_CMP_NE, 0);
+        halves += *mine != 0x5a5b;
+        *mine = 0;
+        if (me == 1)
+            shmem_short_p(&flag[0], 0x5a5b, 0);
+    }
+    shmem_barrier_all();
+    must("E09", halves == 0, "a short is seen half");
+    must("E09", *mine == 0, "a short that was taken comes back");
+    shmem_free(flag);
+}
+
 void litmus_edges(void)
 {
     empty_sets();
@@ -114,4 +136,5 @@ void litmus_edges(void)
     broadcast_root();
     reuse();
     the_heap();
+    short_flag();
 }

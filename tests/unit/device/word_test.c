@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An aligned word of 4 or 8 bytes is never seen half: a thread reads it while WRITEs change all of its bytes.
+// An aligned word of 2, 4 or 8 bytes is never seen half: a thread reads it while WRITEs change all of its
+// bytes.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +70,7 @@ static void never_half(uint32_t len)
     end_open(&a, dev[0], &o);
     end_open(&b, dev[1], &o);
     pair_connect(&a, &b);
-    struct watch w = {.word = (const dock_a64 *)(void *)b.mem, .mask = len == 8 ? UINT64_MAX : UINT32_MAX};
+    struct watch w = {.word = (const dock_a64 *)(void *)b.mem, .mask = UINT64_MAX >> (64 - 8 * len)};
     assert_int_equal(pthread_create(&t, NULL, watcher, &w), 0);
     alternate(&a, &b, len, &w);
     dock_publish32(&w.stop, 1);
@@ -94,11 +95,18 @@ static void a_word_of_4_bytes(void **state)
     never_half(4);
 }
 
+static void a_word_of_2_bytes(void **state)
+{
+    (void)state;
+    never_half(2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_word_of_8_bytes),
         cmocka_unit_test(a_word_of_4_bytes),
+        cmocka_unit_test(a_word_of_2_bytes),
     };
 
     return cmocka_run_group_tests_name("an aligned word is never seen half", tests, NULL, NULL);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Bytes that a CPU may poll, word by word. memcpy is no answer: for 2 bytes and for 9 to 16 or 17 to 32 it
+// stores some of them twice, by pieces that overlap, and the second store undoes what the receiver did in
+// between.
+#include "fabric/direct.h"
+
+static void words_of_8(char *to, const char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t word;
+        memcpy(&word, from + i, 8);
+        atomic_store_explicit((dock_a64 *)(void *)(to + i), word, memory_order_relaxed);
+    }
+}
+
+static void words_of_4(char *to, const char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        uint32_t word;
+        memcpy(&word, from + i, 4);
+        atomic_store_explicit((dock_a32 *)(void *)(to + i), word, memory_order_relaxed);
+    }
+}
+
+static void words_of_2(char *to, const char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2) {
+        uint16_t word;
+        memcpy(&word, from + i, 2);
+        atomic_store_explicit((_Atomic uint16_t *)(void *)(to + i), word, memory_order_relaxed);
+    }
+}
+
+void dock_direct_copy_other(char *to, const char *from, size_t n)
+{
+    uintptr_t odd = (uintptr_t)to | n; // its lowest bit tells what all of it is a multiple of
+
+    if (n > DOCK_DIRECT_WORDS || odd & 1)
+        memcpy(to, from, n);
+    else if (!(odd & 7))
+        words_of_8(to, from, n);
+    else if (!(odd & 3))
+        words_of_4(to, from, n);
+    else
+        words_of_2(to, from, n);
+}

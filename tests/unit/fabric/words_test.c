@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// A short copy stores each word once and whole: a child copies step by step, and after each instruction this
+// process looks what came, and clears it, as a receiver does that takes a flag back.
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fabric/direct.h"
+
+#define STEPS 100000u
+
+static const struct row {
+    unsigned at, n, word; // where in a cache line, how many bytes, of words of how many
+} rows[] = {
+    {0, 2, 2},  {6, 2, 2},  {2, 6, 2},  {4, 4, 4},  {8, 8, 8},  {0, 12, 4}, {4, 12, 4}, {2, 14, 2},
+    {8, 16, 8}, {4, 24, 4}, {0, 24, 8}, {8, 40, 8}, {8, 48, 8}, {2, 62, 2}, {0, 64, 8},
+};
+
+static void __attribute__((noreturn)) copier(char *to, size_t n)
+{
+    char from[DOCK_DIRECT_WORDS];
+
+    memset(from, 0x5a, sizeof from);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+        _exit(77);
+    raise(SIGSTOP);
+    dock_direct_copy(to, from, n);
+    raise(SIGSTOP); // no step of an exit, of which a sanitizer makes a long one
+    _exit(0);
+}
+
+// What this step stored is cleared; how often each byte was is counted.
+static void look(char *mem, unsigned *times, const struct row *r)
+{
+    for (unsigned w = r->at; w < r->at + r->n; w += r->word) {
+        unsigned here = 0;
+        for (unsigned i = w; i < w + r->word; i++) {
+            here += mem[i] == 0x5a;
+            times[i] += mem[i] == 0x5a;
+            mem[i] = 0;
+        }
+        if (here && here != r->word)
+            fail_msg("%u bytes at %u: the word at %u came by halves (%u bytes)", r->n, r->at, w, here);
+    }
+}
+
+static void copy_in_steps(char *mem, const struct row *r)
+{
+    unsigned times[128] = {0};
+    int status;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0)
+        copier(mem + r->at, r->n);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        printf("skipped: a child must not be traced here\n");
+        exit(77);
+    }
+    unsigned steps = 0;
+    do {
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        look(mem, times, r);
+    } while (++steps < STEPS && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    assert_true(steps < STEPS);
+    for (unsigned i = r->at; i < r->at + r->n; i++)
+        if (times[i] != 1)
+            fail_msg("%u bytes at %u: byte %u was stored %u times, once is expected", r->n, r->at, i,
+                     times[i]);
+}
+
+static void each_word_is_stored_once(void **state)
+{
+    char *mem = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(mem, MAP_FAILED);
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+        copy_in_steps(mem, &rows[i]);
+    munmap(mem, 4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_word_is_stored_once),
+    };
+
+    return cmocka_run_group_tests_name("short copies", tests, NULL, NULL);
+}
