@@ -17,8 +17,9 @@
 #include "base/rawcall.h"
 
 #define HUGE_BYTES (2u << 20)
-#define LOOK_NS 100000000ull // between two looks at the control group
-#define TCB_BYTES 8192u      // of a thread's control block and rseq area, at and behind its thread pointer
+#define LOOK_NS 100000000ull    // between two looks at the control group,
+#define FILL_BYTES (2ull << 30) // in which a program fills no more than this
+#define TCB_BYTES 8192u         // of a thread's control block and rseq area, at and behind its thread pointer
 
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
 {
@@ -355,7 +356,7 @@ static uint64_t spare_now(uint64_t wanted)
 
 bool dock_fit_headroom(uint64_t bytes)
 {
-    static uint64_t credit, looked_ns; // a part of what was there a moment ago is there still
+    static uint64_t credit, looked_ns; // where there was plenty a moment ago a part of it is there still
     uint64_t now = dock_now_ns(), spare;
 
     if (now - looked_ns < LOOK_NS && bytes <= credit) {
@@ -364,7 +365,7 @@ bool dock_fit_headroom(uint64_t bytes)
     }
     spare = spare_now(bytes);
     looked_ns = now;
-    credit = spare / 4;
+    credit = spare > FILL_BYTES ? (spare - FILL_BYTES) / 4 : 0;
     return bytes <= spare;
 }
 

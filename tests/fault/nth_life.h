@@ -36,7 +36,7 @@ static int made(const void *object)
 
 // Did the kernel's copy between processes fail? Of all that a life calls it alone ends as a request's status:
 // the device tells it as a fault of the source or at the target.
-static bool copy_failed(void)
+static inline bool copy_failed(void)
 {
     const char *call = atomic_load(&failed_call);
 
