@@ -381,6 +381,8 @@ int main(int argc, char **argv)
     program = "nth_rdmacm_test";
     steps = rdmacm_steps;
     nsteps = sizeof rdmacm_steps / sizeof *rdmacm_steps;
+    refusals[0] = ECONNREFUSED;
+    refusals[1] = ECONNRESET;
     if (argc < 2 && first_main())
         return 1;
     return nth_main(argc, argv, 60);
