@@ -108,6 +108,21 @@ DOCK_CXX_EXT(DOCK_CXX_EXT_OF)
 DOCK_CXX_AMO(DOCK_CXX_AMO_OF)
 DOCK_CXX_BITS(DOCK_CXX_BITS_OF)
 
+// Deprecated since 1.4, for the types that they were for then.
+#define DOCK_CXX_OLD_AMO_OF(N, T)                                                                            \
+    DOCK_CXX_ONE(void, N, add, (T * dest, T value, int pe), dest, value, pe)                                 \
+    DOCK_CXX_ONE(T, N, cswap, (T * dest, T cond, T value, int pe), dest, cond, value, pe)                    \
+    DOCK_CXX_ONE(T, N, fadd, (T * dest, T value, int pe), dest, value, pe)                                   \
+    DOCK_CXX_ONE(T, N, finc, (T * dest, int pe), dest, pe)                                                   \
+    DOCK_CXX_ONE(void, N, inc, (T * dest, int pe), dest, pe)
+#define DOCK_CXX_OLD_SWAP_OF(N, T)                                                                           \
+    DOCK_CXX_ONE(T, N, fetch, (const T *source, int pe), source, pe)                                         \
+    DOCK_CXX_ONE(void, N, set, (T * dest, T value, int pe), dest, value, pe)                                 \
+    DOCK_CXX_ONE(T, N, swap, (T * dest, T value, int pe), dest, value, pe)
+DOCK_SHMEM_OLD_AMO_TYPES(DOCK_CXX_OLD_AMO_OF)
+DOCK_SHMEM_OLD_AMO_TYPES(DOCK_CXX_OLD_SWAP_OF)
+DOCK_SHMEM_FLOAT_TYPES(DOCK_CXX_OLD_SWAP_OF)
+
 // ---- waiting and testing
 
 #define DOCK_CXX_WAIT_ONE(N, T)                                                                              \

@@ -85,9 +85,13 @@
     X(uint64, uint64_t)                                                                                      \
     X(size, size_t)
 
+// Not of ISO C++, which knows them as an extension.
+__extension__ typedef float _Complex dock_shmem_complexf;
+__extension__ typedef double _Complex dock_shmem_complexd;
+
 #define DOCK_SHMEM_COMPLEX_TYPES(X)                                                                          \
-    X(complexf, float _Complex)                                                                              \
-    X(complexd, double _Complex)
+    X(complexf, dock_shmem_complexf)                                                                         \
+    X(complexd, dock_shmem_complexd)
 
 // Reductions over an active set (table "asetreducetypes"), deprecated since 1.5.
 #define DOCK_SHMEM_SET_BIT_TYPES(X)                                                                          \

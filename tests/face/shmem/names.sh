@@ -133,6 +133,20 @@ template <class T> static void words(shmem_ctx_t c)
     must(shmem_test(p, SHMEM_CMP_EQ, T(5)) && shmem_test_any(p, 2, nullptr, SHMEM_CMP_EQ, T(0)) == 1, "test");
     shmem_free(p);
 }
+template <class T> static void old_add()
+{
+    T *p = static_cast<T *>(shmem_calloc(1, sizeof(T)));
+    shmem_add(p, T(2), me), shmem_inc(p, me);
+    must(shmem_fadd(p, T(2), me) == T(3) && shmem_finc(p, me) == T(5) && shmem_cswap(p, T(6), T(7), me) == T(6), "old add");
+    shmem_free(p);
+}
+template <class T> static void old_swap()
+{
+    T *p = static_cast<T *>(shmem_calloc(1, sizeof(T)));
+    shmem_set(p, T(4), me);
+    must(shmem_swap(p, T(0), me) == T(4) && shmem_fetch(p, me) == T(0), "old set, swap, fetch");
+    shmem_free(p);
+}
 template <class T> static void bits(shmem_ctx_t c)
 {
     T *p = static_cast<T *>(shmem_calloc(2, sizeof(T)));
@@ -153,12 +167,19 @@ int main()
     words<int>(c), words<unsigned>(c), words<long>(c), words<unsigned long>(c), words<long long>(c);
     words<unsigned long long>(c), words<int32_t>(c), words<ptrdiff_t>(c);
     bits<int>(c), bits<unsigned>(c), bits<long>(c), bits<unsigned long>(c), bits<unsigned long long>(c);
+    old_add<int>(), old_add<long>(), old_add<long long>(), old_swap<int>(), old_swap<long>(), old_swap<long long>();
+    old_swap<float>(), old_swap<double>();
     must(shmem_sync(SHMEM_TEAM_WORLD) == 0, "sync");
     shmem_finalize();
     return bad;
 }
 END
-err=$("$build/bin/oshc++" -Wall -Wextra -Werror -o "$work/overloads" "$work/overloads.cc" 2>&1)
+# clang++ finds more in ISO C++ than g++ does.
+if command -v clang++ >/dev/null; then
+    err=$(OSHCC_CC=clang++ "$build/bin/oshc++" -Wall -Wextra -Wpedantic -Werror -o "$work/other" "$work/overloads.cc" 2>&1)
+    expect "C++ overloads are clean for clang++" "0 " "$? $err"
+fi
+err=$("$build/bin/oshc++" -Wall -Wextra -Wpedantic -Werror -o "$work/overloads" "$work/overloads.cc" 2>&1)
 expect "C++ overloads build" "0 " "$? $err"
 job 2 "$work/overloads"
 expect "C++ overloads do what their types' functions do" "0 " "$status $out"
