@@ -65,27 +65,13 @@ enum dock_adopt_mode dock_adopt_wanted(void)
     return text[0] == 'i' ? DOCK_ADOPT_INNER : DOCK_ADOPT_ON;
 }
 
-// Recursive: an allocator that is asked for memory under the lock may give some back, and ask us about it
-// (adopt_change.c). Not by the kind of the mutex, which a forked child could not unlock.
-static dock_a64 owner;
-static unsigned depth;
-
 void dock_adopt_lock(void)
 {
-    uint64_t me = (uintptr_t)pthread_self();
-
-    if (dock_peek64(&owner) != me) {
-        pthread_mutex_lock(&lock);
-        dock_set64(&owner, me); // only its own name matters to a thread
-    }
-    depth++;
+    pthread_mutex_lock(&lock);
 }
 
 void dock_adopt_unlock(void)
 {
-    if (--depth)
-        return;
-    dock_set64(&owner, 0);
     pthread_mutex_unlock(&lock);
 }
 
@@ -106,7 +92,9 @@ int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock
     pthread_mutex_init(&a->gate, NULL);
     dock_adopt_lock();
     a->next = dock_adopters;
+    dock_views_lock();
     dock_adopters = a;
+    dock_views_unlock();
     if (mode != DOCK_ADOPT_OFF) {
         dock_adopt_hook();
         dock_fit_learn();
@@ -455,15 +443,17 @@ bool dock_adopt_close(struct dock_adopt *a)
     if (!clean)
         dock_warn("%llu pages of the program stay in the arena of a device that is closed",
                   (unsigned long long)a->lingering);
+    dock_views_lock();
     for (struct dock_adopt **at = &dock_adopters; clean && *at; at = &(*at)->next)
         if (*at == a) {
             *at = a->next;
             break;
         }
-    if (clean)
-        dock_mirrors_close(a);
     if (!dock_adopters)
         dock_proc_close();
+    dock_views_unlock();
+    if (clean)
+        dock_mirrors_close(a);
     dock_adopt_unlock();
     return clean;
 }

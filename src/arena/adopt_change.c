@@ -2,7 +2,12 @@
 // What a program does to mappings of memory that is adopted, so that it finds what it would have found with
 // its own: the preloaded shim asks here. munmap, brk and a mapping over it need no help: the kernel does
 // right, the device's view stays as long as it is registered, and the undo looks what is there.
+//
+// An allocator asks with its locks held, and whoever it works for may hold the device's: so nothing is waited
+// for here but the views' lock, which a move holds while it changes mappings, and under which nobody
+// allocates.
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -10,7 +15,8 @@
 #include "base/memhooks.h"
 #include "base/rawcall.h"
 
-#define PARTS 65536u // mappings that one call may concern: more a process cannot have
+#define LOOK_NS 1000000ull // between two looks whether a fork has begun
+#define PARTS 65536u       // mappings that one call may concern: more a process cannot have
 
 extern dock_memory_hooks_p dock_memory_hooks __attribute__((weak)); // the shim's, if it is there
 
@@ -20,7 +26,49 @@ struct part {
     bool adopted;
 };
 
-// The mappings of a range. Under the adoption lock.
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER; // one call at a time; the views' comes after
+static dock_a64 forker;                                        // the thread that forks; 0: none does
+
+// A fork holds the views' lock while the allocator's handlers wait for threads that are in here. They go on
+// without: the fork keeps everything else from what they read. The forking thread itself must not wait for
+// them, since they may stand still.
+static bool enter(bool *views)
+{
+    *views = false;
+    if (dock_peek64(&forker) == (uintptr_t)pthread_self())
+        return !pthread_mutex_trylock(&calls_lock);
+    pthread_mutex_lock(&calls_lock);
+    while (!(*views = dock_views_lock_for(LOOK_NS)) && !dock_acquire64(&forker)) // pairs with fork_begins
+        ;
+    return true;
+}
+
+static void leave(bool entered, bool views)
+{
+    if (views)
+        dock_views_unlock();
+    if (entered)
+        pthread_mutex_unlock(&calls_lock);
+}
+
+void dock_adopt_fork_begins(void)
+{
+    dock_publish64(&forker, (uintptr_t)pthread_self()); // pairs with enter
+}
+
+void dock_adopt_fork_ends(bool in_child)
+{
+    dock_set64(&forker, 0); // the lock orders it: who comes behind us waits for the views
+    if (in_child) {         // who was in there is not in the child
+        calls_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    } else {
+        pthread_mutex_lock(&calls_lock);
+        pthread_mutex_unlock(&calls_lock);
+    }
+}
+
+// The mappings of a range, for the call that has entered.
+static struct dock_maps_room maps = {.file = DOCK_PROC_MAPS_OF_CALLS};
 static struct {
     uint64_t lo, hi;
     struct part *part; // room for PARTS: only what is written has memory
@@ -63,11 +111,9 @@ static bool look(uint64_t lo, uint64_t hi)
     seen.parts = 0;
     seen.adopted = seen.too_many = false;
     if (!make_room())
-        return true; // it may be: the call fails for want of memory
-    dock_views_lock();
-    if (dock_maps_walk(lo, hi, note, NULL)) // no descriptor, say
+        return true;                                  // it may be: the call fails for want of memory
+    if (dock_maps_walk_in(&maps, lo, hi, note, NULL)) // no descriptor, say
         seen.too_many = true;
-    dock_views_unlock();
     return seen.adopted || seen.too_many;
 }
 
@@ -95,23 +141,23 @@ static bool detach(void)
 static bool on_madvise(void *at, size_t len, int advice, int *ret)
 {
     uint64_t lo = (uintptr_t)at, hi = (lo + len + dock_page() - 1) & ~(dock_page() - 1);
-    bool done = false;
+    bool done = false, entered, views;
 
     if (!dock_adopted_any() ||
         (advice != MADV_DONTNEED && advice != MADV_FREE && advice != MADV_DOFORK && advice != MADV_DONTFORK))
         return false;
-    dock_adopt_lock();
-    if (look(lo, hi)) {
+    entered = enter(&views);
+    if (!entered || look(lo, hi)) {
         *ret = 0;
         if (advice == MADV_DOFORK || advice == MADV_DONTFORK)
             done = true; // a child gets copies either way
-        else if (seen.too_many || !detach()) {
+        else if (!entered || seen.too_many || !detach()) {
             errno = ENOMEM;
             *ret = -1;
             done = true;
         }
     }
-    dock_adopt_unlock();
+    leave(entered, views);
     return done; // what is not adopted (any more) is the kernel's to do
 }
 
@@ -164,14 +210,14 @@ static bool on_mremap(void *old, size_t old_len, size_t new_len, int flags, void
 {
     uint64_t page = dock_page(), lo = (uintptr_t)old, len = (old_len + page - 1) & ~(page - 1),
              wanted = (new_len + page - 1) & ~(page - 1);
-    bool done = false;
+    bool done = false, entered, views;
 
     if (!dock_adopted_any() || lo % page || !len || !wanted || flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED) ||
         (wanted <= len && !(flags & MREMAP_FIXED)))
         return false;
-    dock_adopt_lock();
-    if (look(lo, lo + len)) {
-        long at = seen.too_many ? -ENOMEM : 0;
+    entered = enter(&views);
+    if (!entered || look(lo, lo + len)) {
+        long at = !entered || seen.too_many ? -ENOMEM : 0;
         if (!at && wanted < len) { // a shorter one elsewhere: the end goes first
             dock_rawcall(SYS_munmap, (long)(lo + wanted), (long)(len - wanted), 0, 0, 0, 0);
             look(lo, lo + wanted);
@@ -184,19 +230,19 @@ static bool on_mremap(void *old, size_t old_len, size_t new_len, int flags, void
         if (!mapped(at))
             errno = (int)-at;
     }
-    dock_adopt_unlock();
+    leave(entered, views);
     return done;
 }
 
 static bool on_adopted(const void *at)
 {
     uint64_t page = dock_page(), lo = (uintptr_t)at & ~(page - 1);
-    bool any = false;
+    bool any = false, entered, views;
 
     if (dock_adopted_any()) {
-        dock_adopt_lock();
-        any = look(lo, lo + page);
-        dock_adopt_unlock();
+        entered = enter(&views);
+        any = !entered || look(lo, lo + page);
+        leave(entered, views);
     }
     return any;
 }

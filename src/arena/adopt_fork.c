@@ -88,10 +88,12 @@ static void prepare(void)
         dock_views_unlock();
     }
     at_fork.stopping = at_fork.ranges;
-    if (!at_fork.stopping)
+    if (!at_fork.stopping) {
         dock_views_lock();
-    else if (!dock_stop_fork(list_ranges))
+        dock_adopt_fork_begins();
+    } else if (!dock_stop_fork(list_ranges)) {
         tell_of_threads();
+    }
     if (at_fork.ranges && pipe2(at_fork.done, O_CLOEXEC))
         at_fork.done[0] = at_fork.done[1] = -1;
 }
@@ -99,10 +101,12 @@ static void prepare(void)
 // What prepare has taken of the views and the threads.
 static void leave(bool in_child)
 {
-    if (!at_fork.stopping)
+    if (!at_fork.stopping) {
+        dock_adopt_fork_ends(in_child);
         dock_views_unlock();
-    else if (!dock_stop_forked(in_child))
+    } else if (!dock_stop_forked(in_child)) {
         tell_of_threads();
+    }
 }
 
 // Until the child has closed its end, or is gone. The threads that would answer peers stand still: that takes

@@ -10,7 +10,7 @@
 
 #define DOCK_ADOPT_CHUNK (4u << 20) // bytes moved per stop
 
-extern struct dock_adopt *dock_adopters; // of the process
+extern struct dock_adopt *dock_adopters; // of the process; the list changes under the views' lock too
 
 extern dock_a64 dock_adopted_bytes; // of all of them: who asks without the lock may be told late
 
@@ -19,7 +19,11 @@ static inline bool dock_adopted_any(void)
     return dock_peek64(&dock_adopted_bytes) != 0;
 }
 
-void dock_adopt_hook(void); // adopt_change.c
+// ---- adopt_change.c
+void dock_adopt_hook(void);
+// The calling thread has the views' lock and forks. ends: before it gives the lock back.
+void dock_adopt_fork_begins(void);
+void dock_adopt_fork_ends(bool in_child);
 
 // A forked child: all that it has inherited is its own memory, and nobody's registration.
 void dock_adopt_forget(void);

@@ -484,6 +484,7 @@ bool dock_stop_fork(void (*at_clone)(void))
     stop.helper = 0;
     stop.others = !alone();
     dock_views_lock();
+    dock_adopt_fork_begins();
     return !stop.others || start_helper(fork_helper) != FAILED;
 }
 
@@ -498,6 +499,7 @@ bool dock_stop_forked(bool in_child)
     }
     if (!stop.others)
         open_gates(NULL);
+    dock_adopt_fork_ends(in_child);
     dock_views_unlock();
     pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
     return stood;

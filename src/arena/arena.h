@@ -32,6 +32,7 @@ struct dock_view {
 // All views of the process, as they are while the lock is held. Whoever looks at mappings of an arena must
 // tell views from memory of the program.
 void dock_views_lock(void);
+bool dock_views_lock_for(uint64_t ns); // false: somebody else had it all the time
 void dock_views_unlock(void);
 bool dock_views_have(uint64_t addr);
 void dock_views_each(void (*each)(const struct dock_view *v, void *window));

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "arena/procfile.h"
+#include "base/order.h"
 #include "base/rawcall.h"
 
 // PROCMAP_QUERY of Linux 6.11 (linux/fs.h): one mapping by address, without the text of all before it.
@@ -24,8 +24,6 @@ struct query {
 enum { READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 };
 
 #define NAME_ROOM 4096 // PATH_MAX: a longer name is an error of the query
-
-static char text[16384]; // lines of the file, or the name of one mapping
 
 static enum dock_vma_kind kind_of(const char *name, uint64_t inode)
 {
@@ -55,7 +53,7 @@ static struct dock_vma answer(const struct query *q, const char *name)
                              .kind = kind_of(name, q->inode)};
 }
 
-static int by_query(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
+static int by_query(int fd, char *text, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
     while (lo < hi) {
         struct query q = {.size = sizeof q,
@@ -124,12 +122,15 @@ static bool tell(const char *line, uint64_t lo, uint64_t hi, dock_vma_each *each
     return v.lo < hi && (v.hi <= lo || each(arg, &v));
 }
 
-static int by_text(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
+static int by_text(int fd, struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each,
+                   void *arg)
 {
+    char *text = room->text;
     size_t have = 0;
 
     for (;;) {
-        long n = dock_rawcall(SYS_read, fd, (long)(text + have), (long)(sizeof text - 1 - have), 0, 0, 0);
+        long n =
+            dock_rawcall(SYS_read, fd, (long)(text + have), (long)(sizeof room->text - 1 - have), 0, 0, 0);
         char *line = text, *end;
 
         if (n == -EINTR)
@@ -146,12 +147,12 @@ static int by_text(int fd, uint64_t lo, uint64_t hi, dock_vma_each *each, void *
         }
         have -= (size_t)(line - text);
         memmove(text, line, have);
-        if (have >= sizeof text - 1)
+        if (have >= sizeof room->text - 1)
             return -E2BIG;
     }
 }
 
-static bool no_query;
+static dock_a32 no_query; // all walks find out the same
 
 static bool query_is_missing(long ret)
 {
@@ -163,7 +164,7 @@ int dock_maps_at(uint64_t at, struct dock_vma *v)
     struct query q = {.size = sizeof q, .addr = at};
     long fd = dock_proc_kept(DOCK_PROC_MAPS), ret;
 
-    if (no_query || fd < 0)
+    if (dock_peek32(&no_query) || fd < 0)
         return -ENOTTY;
     ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
     if (!ret)
@@ -171,19 +172,26 @@ int dock_maps_at(uint64_t at, struct dock_vma *v)
     return (int)ret;
 }
 
-int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
+int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
     struct dock_proc maps;
-    int ret = dock_proc_open(DOCK_PROC_MAPS, &maps);
+    int ret = dock_proc_open(room->file, &maps);
 
     if (ret)
         return ret;
-    ret = no_query ? -ENOTTY : by_query((int)maps.fd, lo, hi, each, arg);
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, room->text, lo, hi, each, arg);
     if (query_is_missing(ret)) {
-        no_query = true;
+        dock_set32(&no_query, 1);
         ret = (int)dock_rawcall(SYS_lseek, maps.fd, 0, SEEK_SET, 0, 0, 0);
-        ret = ret ? ret : by_text((int)maps.fd, lo, hi, each, arg);
+        ret = ret ? ret : by_text((int)maps.fd, room, lo, hi, each, arg);
     }
     dock_proc_done(&maps);
     return ret;
+}
+
+int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
+{
+    static struct dock_maps_room room = {.file = DOCK_PROC_MAPS};
+
+    return dock_maps_walk_in(&room, lo, hi, each, arg);
 }

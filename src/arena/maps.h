@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The mappings of this process as the kernel has them. No allocation and no libc state: it may run while the
-// other threads of the process are stopped. One caller at a time (the adoption lock).
+// other threads of the process are stopped. One caller at a time (the adoption lock), but for a room of one's
+// own.
 #ifndef DOCK_ARENA_MAPS_H
 #define DOCK_ARENA_MAPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "arena/procfile.h"
 
 enum dock_vma_kind {
     DOCK_VMA_ANON,  // no file: heap, mmap, .bss
@@ -27,6 +30,13 @@ typedef bool dock_vma_each(void *arg, const struct dock_vma *v);
 
 // Calls `each` for every mapping that overlaps [lo, hi), ascending, until it says false. 0 or -errno.
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
+
+// For who walks beside the adoption lock: what a walk changes. One walk at a time in each.
+struct dock_maps_room {
+    enum dock_proc_name file;
+    char text[16384]; // lines of the file, or the name of one mapping
+};
+int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
 // The one that `at` lies in, all but its name: a mapping without a file shows as DOCK_VMA_ANON whatever it
 // is, one with a file as DOCK_VMA_FILE. One call, for whoever knows the answer that counts when he sees it: a
 // program that has put another file in place of ours may get any other. 0, or -errno: there is none, it

@@ -9,9 +9,10 @@
 
 enum dock_proc_name {
     DOCK_PROC_MAPS,
-    DOCK_PROC_TASKS,       // st_nlink: threads and 2
-    DOCK_PROC_DESCRIPTORS, // st_size: how many are open; 0 before Linux 6.2
-    DOCK_PROC_AIO,         // AIO requests that the system has room for
+    DOCK_PROC_TASKS,         // st_nlink: threads and 2
+    DOCK_PROC_DESCRIPTORS,   // st_size: how many are open; 0 before Linux 6.2
+    DOCK_PROC_AIO,           // AIO requests that the system has room for
+    DOCK_PROC_MAPS_OF_CALLS, // as the first, for adopt_change.c: under its lock instead
     DOCK_PROC_FILES
 };
 

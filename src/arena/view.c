@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
@@ -21,6 +23,14 @@ static struct dock_view *views;
 void dock_views_lock(void)
 {
     pthread_mutex_lock(&views_lock);
+}
+
+bool dock_views_lock_for(uint64_t ns)
+{
+    uint64_t by = dock_now_ns() + ns;
+    struct timespec t = {.tv_sec = (time_t)(by / 1000000000u), .tv_nsec = (long)(by % 1000000000u)};
+
+    return !pthread_mutex_clocklock(&views_lock, CLOCK_MONOTONIC, &t);
 }
 
 void dock_views_unlock(void)
@@ -160,10 +170,10 @@ static char *window_at(struct dock_view *v, unsigned window)
     base = map_window(v->fd, window * size, size);
     if (base)
         atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_arena_offset
-    else
+    dock_views_unlock();
+    if (!base) // not under that lock: who logs may allocate, and ask us about it
         dock_error("mapping window %u (%llu MiB) of an arena failed: %s", window,
                    (unsigned long long)size >> 20, strerror(errno));
-    dock_views_unlock();
     return base;
 }
 

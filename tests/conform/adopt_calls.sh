@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # timeout: 300
 # What a program does to memory while it is registered (tests/conform/adopt_calls_prog.c), with glibc's allocator
-# and with jemalloc, which clears by madvise; with the edges of regions adopted and without.
+# and with jemalloc, which clears by madvise, here with one arena for all threads and no caches of theirs; with
+# the edges of regions adopted and without.
 set -u
 build=${DRYDOCK_BUILD:-build/dev}
 prog=$build/tests/conform/adopt_calls_prog
@@ -14,7 +15,7 @@ rounds=150
 [ -x "$prog" ] || { echo "no $prog: build it first"; exit 77; }
 
 run() { # NAME MODE [PRELOAD]
-    out=$(DRYDOCK_ADOPT=$2 LD_PRELOAD=${3:-} MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0 \
+    out=$(DRYDOCK_ADOPT=$2 LD_PRELOAD=${3:-} MALLOC_CONF=tcache:false,narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0 \
         "$build/bin/drydock" run "$prog" $rounds 2>&1)
     status=$?
     if [ $status = 77 ]; then

@@ -4,6 +4,8 @@
 // allocator.
 #include <infiniband/verbs.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +203,44 @@ static void churn(unsigned rounds)
             end(&slot[i], i);
 }
 
+// Threads that allocate and free while the first one registers: an allocator gives memory back with its locks
+// held, and asks about it then. Some of it is registered, so that dev->lock is met on the way as well.
+static atomic_bool over;
+
+static void *beside(void *arg)
+{
+    uint64_t seed = dock_seed() + (uintptr_t)arg;
+
+    for (unsigned i = 0; !atomic_load(&over); i++) {
+        uint64_t r = dock_mix(seed + i);
+        size_t len = 1 + r % 300000;
+        unsigned char *at = malloc(len);
+        check("an allocation", !at, 0);
+        memset(at, (int)i, len);
+        struct ibv_mr *mr = r >> 40 & 7 ? NULL : reg(at, len);
+        struct ibv_cq *cq = r >> 43 & 7 ? NULL : ibv_create_cq(pd->context, 64, NULL, NULL, 0);
+        if (mr)
+            ibv_dereg_mr(mr);
+        if (cq)
+            ibv_destroy_cq(cq);
+        check("memory of another thread", at[len - 1], (unsigned char)i);
+        free(at);
+    }
+    return NULL;
+}
+
+static void churn_beside_threads(unsigned rounds)
+{
+    pthread_t thread[3];
+
+    for (uintptr_t i = 0; i < 3; i++)
+        check("pthread_create", (uint64_t)pthread_create(&thread[i], NULL, beside, (void *)(i << 48)), 0);
+    churn(rounds);
+    atomic_store(&over, true);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);
@@ -220,7 +260,9 @@ int main(int argc, char **argv)
     cleared_in_pieces();
     grown(0);
     grown(MREMAP_MAYMOVE);
-    churn(argc > 1 ? (unsigned)atoi(argv[1]) : 2000);
+    unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 2000;
+    churn(rounds);
+    churn_beside_threads(rounds / 2);
     ibv_dealloc_pd(pd);
     ibv_close_device(context);
     printf("fine\n");
