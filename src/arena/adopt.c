@@ -260,6 +260,20 @@ static bool survey_one(void *arg, const struct dock_vma *v)
     return !s->err;
 }
 
+// Where it cannot be told what is mapped (no /proc, no descriptor left) all of it is plain.
+static int survey(struct survey *s)
+{
+    struct dock_hold *h = s->h;
+    int err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, s);
+
+    if (err && !s->err) {
+        dock_debug("what is mapped cannot be told: %s", strerror(-err));
+        refuse(s->a, DOCK_WHY_HOST, h->addr, h->addr + h->len);
+        s->wishes = 0;
+    }
+    return s->err;
+}
+
 // One chunk, which may come out shorter. *why ends the range, and some of them all ranges; a thread's own
 // pages are left out.
 static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, uint64_t *hi,
@@ -359,8 +373,7 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
     if (lies_inside(a, h, &around)) {
         err = put(h, around.lo, around.hi, around.off);
     } else if (h->len) {
-        err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, &s);
-        err = s.err ? s.err : err;
+        err = survey(&s);
     }
     if (!err && s.wishes)
         err = adopt_wishes(&s);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -80,6 +81,36 @@ static void a_full_file_system_refuses_the_registration(void **state)
     assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
     if (status == 77)
         skip();
+    assert_int_equal(status, 0);
+}
+
+static int without_descriptors(void *arg)
+{
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct rlimit none = {0, 0};
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    (void)arg;
+    if (p == MAP_FAILED || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        return 1;
+    bool adopts = dev->adopt.mode != DOCK_ADOPT_OFF;
+    if (setrlimit(RLIMIT_NOFILE, &none) ||
+        dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr))
+        return 2;
+    if (dock_peek64(&dev->port->adopt.refused[DOCK_WHY_HOST]) != adopts)
+        return 3;
+    return dock_mr_deregister(mr) || dock_pd_destroy(dev, pd) || dock_dev_close(dev) ? 4 : 0;
+}
+
+static void without_a_descriptor_memory_stays_plain(void **state)
+{
+    int status;
+    pid_t child = test_fork(without_descriptors, NULL);
+
+    (void)state;
+    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
     assert_int_equal(status, 0);
 }
 
@@ -286,6 +317,7 @@ int main(void)
     setenv("DRYDOCK_ADOPT", "inner", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_file_system_refuses_the_registration),
+        cmocka_unit_test(without_a_descriptor_memory_stays_plain),
         cmocka_unit_test(static_data_is_adopted),
         cmocka_unit_test(a_mapped_file_is_not),
         cmocka_unit_test(not_beside_aio),
