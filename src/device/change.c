@@ -30,12 +30,13 @@ static int take_away(struct dock_mr *mr)
     if (dock_peek32(&mr->windows))
         dock_windows_settle(dev, mr);
     windows = dock_peek32(&mr->windows); // changed under dev->lock only
-    if (!windows)
+    if (!windows) {
         dock_lkey_clear(dev, mr);
+        dock_segrec_clear(dev, mr->tid);
+    }
     pthread_mutex_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
-    dock_segrec_clear(dev, mr->tid);
     dock_quiesce(dev, NULL);
     return 0;
 }

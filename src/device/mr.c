@@ -291,9 +291,11 @@ static void adopt_changed(void *user, struct dock_hold *h)
         return;
     }
     pthread_mutex_lock(&dev->lock);
+    bool live = dock_peek32(&dev->lkeys[mr->tid].key) == mr->lkey; // who takes it away waits for our caller
     dock_lkey_clear(dev, mr);
     dock_quiesce_locked(dev, NULL);
-    dock_lkey_publish(dev, mr);
+    if (live)
+        dock_lkey_publish(dev, mr);
     if (!(dock_peek64(&dev->segments[mr->tid].generation) & 1)) // a peer has invalidated it: it stays so
         dock_segrec_publish(dev, mr, 0);
     move_windows(dev, mr);
@@ -497,11 +499,11 @@ int dock_mr_deregister(struct dock_mr *mr)
     if (!windows) {
         dock_lkey_clear(dev, mr); // from here on no window is bound to it
         dock_many_leave(dev, mr);
+        dock_segrec_clear(dev, mr->tid);
     }
     pthread_mutex_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
-    dock_segrec_clear(dev, mr->tid);
     dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
     dock_quiesce(dev, NULL);
     if (adopt) {

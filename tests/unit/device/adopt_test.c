@@ -257,6 +257,29 @@ static void a_page_that_is_adopted_later(void **state)
     munmap(p, 4 * PAGE);
 }
 
+// As dock_mr_deregister leaves it while another registration, under the adoption lock, makes it wait.
+static void a_key_that_was_taken_away_stays_so(void **state)
+{
+    struct fix *f = *state;
+    struct dock_dev *dev = f->devs[1];
+    char *p = map_pages(4);
+
+    memset(p, 1, 4 * PAGE);
+    struct dock_mr *going = reg(f, p + 100, 200);
+    pthread_mutex_lock(&dev->lock);
+    dock_lkey_clear(dev, going);
+    dock_segrec_clear(dev, going->tid);
+    pthread_mutex_unlock(&dev->lock);
+    struct dock_mr *all = reg(f, p, 4 * PAGE);
+    assert_int_equal(going->hold.pieces, 1); // it was told of the page
+    assert_int_equal(dock_peek32(&dev->lkeys[going->tid].key), 0);
+    assert_int_equal(dock_peek64(&dev->segments[going->tid].generation) & 1, 1);
+    dereg(going);
+    exercise(f, all, p, 4 * PAGE, 31);
+    dereg(all);
+    munmap(p, 4 * PAGE);
+}
+
 static void read_only_memory(void **state)
 {
     struct fix *f = *state;
@@ -503,6 +526,7 @@ int main(void)
         cmocka_unit_test(local_buffers_in_pieces),
         cmocka_unit_test(registrations_that_overlap),
         cmocka_unit_test(a_page_that_is_adopted_later),
+        cmocka_unit_test(a_key_that_was_taken_away_stays_so),
         cmocka_unit_test(read_only_memory),
         cmocka_unit_test(a_region_of_many_mappings),
         cmocka_unit_test(memory_unmapped_while_registered),
