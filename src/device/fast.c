@@ -46,6 +46,8 @@ static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t a
     sq->seq += n;
     sq->retired += n;
     stay->wrs -= n;
+    if (__builtin_expect(sq->post.free_early, 0)) // pairs with has_room in post.c, as in dock_sq_retire
+        dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | at);
 }
 
 // The WR at sq->exec is executed, and its completion told. false: the CQ was overrun, and the queue failed.

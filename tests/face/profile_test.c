@@ -98,6 +98,20 @@ static void slots(const struct row *row)
     pair_close(&l, &r);
 }
 
+static void unsignaled(const struct row *row)
+{
+    const struct end_options sixteen = {.send_wr = 16};
+    struct end l, r;
+
+    pair_open(&l, &r, &sixteen);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(0, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, r.mr->rkey);
+    wr.send_flags = 0;
+    for (unsigned i = 0; i < 64; i++) // none is polled for: only what is freed early makes room
+        CHECK_INT(post(&l, &wr), i < 16 ? 0 : row->one_too_many);
+    pair_close(&l, &r);
+}
+
 static void foreign_op(const struct row *row)
 {
     const struct end_options ud = {.type = IBV_QPT_UD};
@@ -182,6 +196,7 @@ static void each_profile_does_what_its_row_says(void **state)
             identity(&rows[i]);
             early(&rows[i]);
             slots(&rows[i]);
+            unsignaled(&rows[i]);
             foreign_op(&rows[i]);
             misfit(&rows[i]);
             depths(&rows[i]);
