@@ -206,6 +206,19 @@ void shmem_free(void *ptr)
 }
 API(shmem_free);
 
+// The pages of an object that has moved, but for those where it lies now. Nobody touches them before the
+// barrier at the end of realloc.
+static void drop_outside(struct block old, struct block now)
+{
+    uint64_t end = old.off + old.size, now_end = now.off + now.size;
+    uint64_t before = now.off < end ? now.off : end, after = now_end > old.off ? now_end : old.off;
+
+    if (old.off < before)
+        drop_pages((struct block){old.off, before - old.off});
+    if (after < end)
+        drop_pages((struct block){after, end - after});
+}
+
 // Elsewhere, or where the old object and its free neighbours lie. NULL: the old one is as it was.
 static void *move(struct block old, size_t size)
 {
@@ -215,6 +228,7 @@ static void *move(struct block old, size_t size)
     char *to = take(size, GRAIN);
     if (to) {
         memmove(to, from, old.size < size ? old.size : size);
+        drop_outside(old, (struct block){(uint64_t)(to - osh.heap), size});
         return to;
     }
     if (dock_extent_stock(&heap.spare) || remember(old.off, old.size)) // room for one there was a moment ago

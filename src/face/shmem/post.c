@@ -347,11 +347,14 @@ static void strided(struct dock_shmem_ctx *c, struct osh_way *w, uint8_t op, str
 }
 
 // The lowest of what the blocks touch, whichever way the stride goes; how long all of it is in *len.
-static const char *strided_low(const void *addr, ptrdiff_t stride, const struct osh_strides *s, size_t *len)
+static const char *strided_low(const void *addr, ptrdiff_t stride, const struct osh_strides *s, int pe,
+                               size_t *len)
 {
-    ptrdiff_t span = (ptrdiff_t)(s->blocks - 1) * stride;
+    ptrdiff_t span;
 
-    *len = (size_t)(span < 0 ? -span : span) + s->size;
+    if (__builtin_mul_overflow(s->blocks - 1, stride, &span) ||
+        __builtin_add_overflow(span < 0 ? -(size_t)span : (size_t)span, s->size, len))
+        osh_bad_address(addr, SIZE_MAX, pe); // longer than all memory
     return span < 0 ? (const char *)addr + span : addr;
 }
 
@@ -359,7 +362,7 @@ static struct osh_remote strided_remote(const void *addr, ptrdiff_t stride, cons
                                         int pe)
 {
     size_t len;
-    const char *low = strided_low(addr, stride, s, &len);
+    const char *low = strided_low(addr, stride, s, pe, &len);
     struct osh_remote r = osh_remote(low, len, pe);
 
     r.addr += (uint64_t)((const char *)addr - low);
@@ -370,7 +373,7 @@ static char *strided_near(struct dock_shmem_ctx *c, const void *addr, ptrdiff_t 
                           const struct osh_strides *s, int pe)
 {
     size_t len;
-    const char *low = strided_low(addr, stride, s, &len);
+    const char *low = strided_low(addr, stride, s, pe, &len);
     char *near = osh_near(c, low, len, pe);
 
     return near ? near + ((const char *)addr - low) : NULL;

@@ -3,14 +3,28 @@
 #include "face/shmem/api.h"
 #include "face/shmem/shmem_face.h"
 
+// In bytes; what is too much stays the most there is, which no memory has room for.
+static ptrdiff_t stride(ptrdiff_t elements, size_t size)
+{
+    ptrdiff_t bytes;
+
+    if (__builtin_mul_overflow(elements, size, &bytes))
+        return elements < 0 ? PTRDIFF_MIN : PTRDIFF_MAX;
+    return bytes;
+}
+
 static struct osh_strides elements(ptrdiff_t dst, ptrdiff_t sst, size_t count, size_t size)
 {
-    return (struct osh_strides){dst * (ptrdiff_t)size, sst * (ptrdiff_t)size, size, count};
+    return (struct osh_strides){stride(dst, size), stride(sst, size), size, count};
 }
 
 static struct osh_strides blocks(ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t count, size_t size)
 {
-    return (struct osh_strides){dst * (ptrdiff_t)size, sst * (ptrdiff_t)size, bsize * size, count};
+    size_t bytes;
+
+    if (__builtin_mul_overflow(bsize, size, &bytes))
+        bytes = SIZE_MAX;
+    return (struct osh_strides){stride(dst, size), stride(sst, size), bytes, count};
 }
 
 // PRE and CTX begin the names without and with a context, OP ends them; T is the type of the elements, S

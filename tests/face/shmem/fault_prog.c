@@ -158,6 +158,26 @@ static void freed_pages(void)
         shmem_global_exit(12);
 }
 
+// An object that has moved leaves nothing behind.
+static void moved_pages(void)
+{
+    const long bytes = 8 << 20, pages = bytes / sysconf(_SC_PAGESIZE);
+    char *p = shmem_malloc((size_t)bytes), *behind = shmem_malloc(64);
+    long before = shared_pages();
+
+    memset(p, 7, (size_t)bytes);
+    char *q = shmem_realloc(p, 2 * (size_t)bytes);
+    if (!q || q == p || q[0] != 7 || q[bytes - 1] != 7)
+        shmem_global_exit(10);
+    if (shared_pages() > before + pages * 11 / 10)
+        shmem_global_exit(11);
+    // Into what is free before it: where both lie stays.
+    shmem_free(behind);
+    char *r = shmem_realloc(q, 3 * (size_t)bytes);
+    if (!r || r[0] != 7 || r[bytes - 1] != 7)
+        shmem_global_exit(12);
+}
+
 static void not_an_object(void)
 {
     char *p = shmem_malloc(128);
@@ -251,6 +271,7 @@ static const struct {
     {"exhausted", exhausted},
     {"the_whole_heap", the_whole_heap},
     {"freed_pages", freed_pages},
+    {"moved_pages", moved_pages},
     {"not_an_object", not_an_object},
     {"global_exit", global_exit},
     {"no_finalize", no_finalize},

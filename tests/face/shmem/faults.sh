@@ -31,6 +31,7 @@ fault negative_pe 1 "PE -1: there are 2 PEs, 0 to 1"
 fault exhausted 0 "the symmetric heap of" "has no 1099511627776 bytes left (SHMEM_SYMMETRIC_SIZE)"
 SHMEM_SYMMETRIC_SIZE=1m fault the_whole_heap 0
 fault freed_pages 0
+fault moved_pages 0
 fault not_an_object 1 "is not the beginning of an object of the symmetric heap"
 fault global_exit 7
 fault no_finalize 0
