@@ -45,8 +45,8 @@ void osh_collect(const struct osh_group *g, void *dest, const void *source, size
     struct osh_patience p = {0};
 
     if (g->me > 0) {
-        while ((before = dock_acquire64((dock_a64 *)word)) ==
-               0) // pairs with the device's fence before the put
+        // Alone: it tells of nothing but itself, so its put needs no fence.
+        while ((before = dock_acquire64((dock_a64 *)word)) == 0)
             osh_pause(&p);
         osh_atomic_fetch(osh.ctx, word, (struct osh_atomic){.op = DOCK_OP_SWAP, .size = 8}, osh.me);
         before--; // it travels as one more, so that 0 is "not yet"

@@ -31,7 +31,7 @@ static uint32_t wait_link(long *lock, uint32_t bits)
     struct osh_patience p = {0};
     uint32_t seen;
 
-    while (!((seen = dock_acquire32((dock_a32 *)link_of(lock))) & bits)) // pairs with the device's atomics
+    while (!((seen = dock_acquire32((dock_a32 *)link_of(lock))) & bits)) // pairs with an atomic, acq_rel
         osh_pause(&p);
     return seen;
 }

@@ -10,8 +10,9 @@ static void epoch_round(const struct osh_group *g, unsigned round, int to, uint6
 {
     struct osh_patience p = {0};
 
+    dock_fence_store(); // by a store as by a request: what was seen in the rounds before is before the word
     osh_put(osh.ctx, &g->word[round], &epoch, sizeof epoch, to);
-    // Pairs with the device's store fence before the peer's WRITE. A peer may be one sync ahead.
+    // Pairs with the store fence before the peer's put. A peer may be one sync ahead.
     while (dock_acquire64((dock_a64 *)&g->word[round]) < epoch)
         osh_pause(&p);
 }
@@ -23,7 +24,7 @@ static void counted_round(const struct osh_group *g, unsigned round, int to)
     struct osh_patience p = {0};
 
     osh_atomic(osh.ctx, &g->word[round], up, to);
-    while (dock_acquire64((dock_a64 *)&g->word[round]) == SHMEM_SYNC_VALUE) // pairs as above
+    while (dock_acquire64((dock_a64 *)&g->word[round]) == SHMEM_SYNC_VALUE) // pairs with the atomic, acq_rel
         osh_pause(&p);
     osh_atomic_fetch(osh.ctx, &g->word[round], down, osh.me);
 }

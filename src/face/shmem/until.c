@@ -29,7 +29,8 @@ static int64_t load(const void *p, unsigned size, bool is_signed)
 {
     uint64_t raw = 0;
 
-    // Pairs with the device's store fence before each WRITE.
+    // Pairs with what orders the sender's words: the fence of shmem_fence, quiet and put with signal, the
+    // acq_rel of an atomic that is done here, the device's store fence before each request.
     if (size == 8)
         raw = dock_acquire64(p);
     else if (size == 4)
@@ -326,7 +327,7 @@ API(shmem_wait_until);
 uint64_t shmem_signal_fetch(const uint64_t *sig_addr)
 {
     started();
-    return dock_acquire64((const dock_a64 *)sig_addr); // pairs with the device's fence before the signal
+    return dock_acquire64((const dock_a64 *)sig_addr); // pairs with the fence before the signal
 }
 API(shmem_signal_fetch);
 

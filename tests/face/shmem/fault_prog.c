@@ -79,6 +79,111 @@ static void past_the_end(void)
     shmem_barrier_all();
 }
 
+// ---- bad_...: one call of PE 0 each, which ends the job. `private` is not symmetric.
+static long *heap, *private, own[4];
+static uint64_t *sig;
+static shmem_ctx_t team_ctx;
+
+static void bad_get(void)
+{
+    shmem_long_get(own, private, 1, 1);
+}
+
+static void bad_iput_over(void)
+{
+    shmem_long_iput(heap, own, 1l << 40, 1, 2, 1);
+}
+
+static void bad_iput_under(void)
+{
+    shmem_long_iput(heap, own, -(1l << 40), 1, 2, 1);
+}
+
+static void bad_iget_over(void)
+{
+    shmem_long_iget(own, heap, 1, 1l << 40, 2, 1);
+}
+
+// 2^32 blocks, 2^32 bytes apart: a span that wraps to nothing.
+static void bad_iput_wrap(void)
+{
+    shmem_long_iput(heap, own, 1l << 29, 0, (1ull << 32) + 1, 1);
+}
+
+// An element's stride that wraps in bytes.
+static void bad_iget_wrap(void)
+{
+    shmem_long_iget(own, heap, 1, 1l << 61, 2, 1);
+}
+
+static void bad_add(void)
+{
+    shmem_long_atomic_add(private, 1, 1);
+}
+
+static void bad_fetch_odd(void)
+{
+    shmem_long_atomic_fetch_add((long *)(void *)((char *)heap + 4), 1, 1);
+}
+
+static void bad_add_odd(void)
+{
+    shmem_int_atomic_add((int *)(void *)((char *)heap + 2), 1, 1);
+    shmem_quiet();
+}
+
+static void bad_signal_word(void)
+{
+    shmem_long_put_signal(heap, own, 1, (uint64_t *)private, 1, SHMEM_SIGNAL_SET, 1);
+}
+
+static void bad_signal_data(void)
+{
+    shmem_long_put_signal(private, own, 1, sig, 1, SHMEM_SIGNAL_ADD, 1);
+}
+
+static void bad_team_pe(void)
+{
+    shmem_ctx_long_p(team_ctx, heap, 1, 1); // its team is PE 0 alone
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} bad[] = {
+    {"bad_get", bad_get},
+    {"bad_iput_over", bad_iput_over},
+    {"bad_iput_under", bad_iput_under},
+    {"bad_iget_over", bad_iget_over},
+    {"bad_iput_wrap", bad_iput_wrap},
+    {"bad_iget_wrap", bad_iget_wrap},
+    {"bad_add", bad_add},
+    {"bad_fetch_odd", bad_fetch_odd},
+    {"bad_add_odd", bad_add_odd},
+    {"bad_signal_word", bad_signal_word},
+    {"bad_signal_data", bad_signal_data},
+    {"bad_team_pe", bad_team_pe},
+};
+
+static void bad_call(const char *name)
+{
+    shmem_team_t alone;
+
+    heap = shmem_calloc(8, sizeof *heap);
+    sig = shmem_calloc(1, sizeof *sig);
+    private = calloc(1, sizeof *private);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, NULL, 0, &alone);
+    if (me == 0) {
+        if (shmem_team_create_ctx(alone, 0, &team_ctx))
+            shmem_global_exit(9);
+        for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)
+            if (!strcmp(name, bad[i].name))
+                bad[i].run();
+    }
+    shmem_barrier_all();
+    shmem_global_exit(8);
+}
+
 static void no_such_pe(void)
 {
     if (me == 0)
@@ -296,6 +401,8 @@ int main(int argc, char **argv)
         return 0;
     shmem_init();
     me = shmem_my_pe();
+    if (!strncmp(name, "bad_", 4))
+        bad_call(name);
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(name, cases[i].name)) {
             cases[i].run();

@@ -26,6 +26,17 @@ fault wait_for_the_dead 137 "PE 1 is gone, and this PE waits for what it does no
 fault barrier_with_the_dead 3 "PE 1 of 2 ended with status 3 without shmem_finalize: the job ends"
 fault outside 1 "not symmetric memory. The heap is 0x" "static data 0x" "8 bytes, for PE 1"
 fault past_the_end 1 "not symmetric memory"
+for call in get iput_over iput_under iget_over iput_wrap iget_wrap add signal_word signal_data; do
+    fault bad_$call 1 "for PE 1: not symmetric memory"
+done
+for call in fetch_odd add_odd; do
+    fault bad_$call 1 "a request to PE 1 failed with status 0x301"
+done
+fault bad_team_pe 1 "PE 1: the context's team has 1 PEs, 0 to 0"
+for call in get iput_wrap signal_word; do
+    DRYDOCK_SHMEM=queue fault bad_$call 1 "for PE 1: not symmetric memory"
+done
+DRYDOCK_SHMEM=queue fault bad_add_odd 1 "a request to PE 1 failed with status 0x301"
 fault no_such_pe 1 "PE 2: there are 2 PEs, 0 to 1"
 fault negative_pe 1 "PE -1: there are 2 PEs, 0 to 1"
 fault exhausted 0 "the symmetric heap of" "has no 1099511627776 bytes left (SHMEM_SYMMETRIC_SIZE)"
