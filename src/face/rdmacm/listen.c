@@ -196,7 +196,8 @@ static int admit(struct cm_id *listener, int fd, const struct cm_msg *m)
     child = make_child(listener, m);
     if (!child)
         return -ENOMEM;
-    e = cm_event_new(child, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+    // The listener's, who waits for its acknowledgement: the child's reserve is for events of its own.
+    e = cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
     if (!e || cm_watch(fd, CM_SRC_CONN, child)) {
         if (e)
             cm_event_free(e);
@@ -208,8 +209,8 @@ static int admit(struct cm_id *listener, int fd, const struct cm_msg *m)
     if (child->next)
         child->next->prev = child;
     cm.ids = child;
+    e->event.id = &child->id;
     e->event.listen_id = &listener->id;
-    e->counted = listener;
     describe(e, m, cm_is_ud(listener));
     listener->pending++;
     cm_event_queue(e);
