@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From a WR to a WQE in the ring, and the doorbell.
 #include "device/internal.h"
-#include "device/profile.h"
 
 struct dock_sq_post *dock_qp_sq(struct dock_qp *qp)
 {
@@ -185,8 +184,7 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
     if (__builtin_expect(blocks > DOCK_WQE_BLOCKS, 0))
         return dock_refuse(-EINVAL, "a WR that needs %u blocks, a WQE has %u", blocks, DOCK_WQE_BLOCKS);
     if (__builtin_expect(!has_room(sq, p, blocks), 0))
-        return dock_refuse(dock_profile()->full_is_invalid ? -EINVAL : -ENOMEM,
-                           "send queue %u full: %u WRs posted that no polled completion covers",
+        return dock_refuse(-ENOMEM, "send queue %u full: %u WRs posted that no polled completion covers",
                            dock_qp_number(p->qp), p->posted - (uint32_t)(dock_peek64(&sq->freed) >> 32));
 
     uint32_t at = p->pi & sq->mask;

@@ -20,7 +20,7 @@ struct dock_profile {
     // A slot of a send queue is free when its request was executed, else when a completion that covers it was
     // polled.
     bool slot_free_at_execution;
-    // A post to a send queue that is full: EINVAL, else ENOMEM.
+    // A post of verbs to a send queue that is full: EINVAL, else ENOMEM. URMA names its code: URMA_ENOMEM.
     bool full_is_invalid;
     // More SGEs or inline bytes than the queue was created for: ENOMEM, else EINVAL.
     bool misfit_is_no_memory;

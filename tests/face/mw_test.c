@@ -249,6 +249,38 @@ static void a_section_that_is_aborted_leaves_the_keys(void **state)
     close_mw(&f);
 }
 
+// A window that an open section binds stays, and no other section binds it.
+static void a_window_in_an_open_section_is_held(void **state)
+{
+    struct end_options opt = {.builders = true};
+    struct fixture f;
+
+    (void)state;
+    open_with(&f, IBV_MW_TYPE_2, &opt);
+    struct ibv_qp_ex *q = ibv_qp_to_qp_ex(f.r.qp), *other = ibv_qp_to_qp_ex(f.l.qp);
+    struct ibv_mw_bind_info info = {
+        .mr = f.region, .addr = (uintptr_t)f.r.buf, .length = 64, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    uint32_t key = f.mw->rkey;
+    struct ibv_wc wc;
+
+    q->wr_flags = IBV_SEND_SIGNALED;
+    q->wr_id = 7;
+    ibv_wr_start(q);
+    ibv_wr_bind_mw(q, f.mw, ibv_inc_rkey(key), &info);
+    CHECK_INT(ibv_dealloc_mw(f.mw), EBUSY);
+    ibv_wr_start(other);
+    ibv_wr_bind_mw(other, f.mw, ibv_inc_rkey(f.mw->rkey), &info);
+    CHECK_INT(ibv_wr_complete(other), EBUSY);
+    CHECK_INT(f.mw->rkey, ibv_inc_rkey(key));
+    ibv_wr_abort(q);
+    CHECK_INT(f.mw->rkey, key);
+    ibv_wr_start(q);
+    ibv_wr_bind_mw(q, f.mw, ibv_inc_rkey(key), &info);
+    CHECK_INT(ibv_wr_complete(q), 0);
+    expect_wc(f.r.cq, 7, IBV_WC_SUCCESS, &wc);
+    close_mw(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_bind_that_is_not_allowed_fails),
         cmocka_unit_test(a_bind_that_is_not_posted_leaves_the_key),
         cmocka_unit_test(a_section_that_is_aborted_leaves_the_keys),
+        cmocka_unit_test(a_window_in_an_open_section_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

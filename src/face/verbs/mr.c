@@ -215,6 +215,10 @@ int vb_dealloc_mw(struct ibv_mw *mw)
 
     if (!vb_mw_known(mw))
         return vb_status(dock_refuse(ENOENT, "ibv_dealloc_mw: no window has handle %#x", mw->handle));
+    // pairs with the release in qp_builders.c
+    if (atomic_load_explicit(&vb_mw(mw)->section, memory_order_acquire))
+        return vb_status(
+            dock_refuse(EBUSY, "ibv_dealloc_mw: window %#x: a section that binds it is open", mw->rkey));
     err = dock_mw_destroy(vb_mw(mw)->seg);
     if (err)
         return vb_status(-err);

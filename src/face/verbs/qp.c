@@ -436,7 +436,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     pthread_mutex_destroy(&vb_qp(qp)->modify);
     pthread_cond_destroy(&qp->cond);
     pthread_mutex_destroy(&qp->mutex);
-    free(vb_qp(qp)->build);
+    vb_free_builders(vb_qp(qp));
     if (vb_qp(qp)->xrcd) {
         vb_xrcd_use(vb_qp(qp)->xrcd, -1);
         free(vb_qp(qp));

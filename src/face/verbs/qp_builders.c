@@ -13,7 +13,7 @@ struct vb_build {
     int error; // the first, positive
     bool pending;
     bool lost;                // taken in a state in which the profile loses requests
-    struct vb_mw *bound;      // windows whose keys are back if the section is aborted, the last first
+    struct vb_mw *bound;      // windows that it holds; their keys are back if it is aborted
     uint8_t inline_data[256]; // the device's most, rounded up
     struct dock_sge sge[DOCK_SGE_MAX];
 };
@@ -27,7 +27,7 @@ static void fail(struct vb_build *b, int error)
 
 static void put(struct vb_build *b)
 {
-    int err = b->pending && !b->error ? -dock_post_put(&b->post, &b->wr) : 0;
+    int err = b->pending && !b->error ? vb_put_status(dock_post_put(&b->post, &b->wr)) : 0;
 
     b->pending = false;
     if (err)
@@ -77,14 +77,34 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
     vb_qp_ex(ex)->build->wr.operand = add;
 }
 
-static void remember(struct vb_build *b, struct vb_mw *mw, uint32_t rkey)
+// The window is this section's until it ends: it cannot go, and no other section changes its key meanwhile.
+static int hold(struct vb_build *b, struct ibv_mw *ibmw)
 {
-    for (const struct vb_mw *m = b->bound; m; m = m->bound_before)
-        if (m == mw) // bound twice in one section: its first key is the one to go back to
-            return;
-    mw->rkey_before = rkey;
-    mw->bound_before = b->bound;
-    b->bound = mw;
+    struct vb_mw *mw = vb_mw(ibmw);
+    struct vb_build *holder = NULL;
+
+    if (atomic_compare_exchange_strong_explicit(&mw->section, &holder, b, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        mw->rkey_before = ibmw->rkey;
+        mw->bound_before = b->bound;
+        b->bound = mw;
+    } else if (holder != b) {
+        return dock_refuse(EBUSY, "ibv_wr_bind_mw: window %#x: an open section of another queue binds it",
+                           ibmw->rkey);
+    }
+    return 0;
+}
+
+static void let_go(struct vb_build *b, bool keys_back)
+{
+    while (b->bound) {
+        struct vb_mw *mw = b->bound;
+
+        b->bound = mw->bound_before;
+        if (keys_back)
+            mw->mw.rkey = mw->rkey_before;
+        atomic_store_explicit(&mw->section, NULL, memory_order_release); // pairs with hold, ibv_dealloc_mw
+    }
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
@@ -92,12 +112,12 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 {
     struct vb_build *b = vb_qp_ex(ex)->build;
     struct dock_wr *w = begin(ex, DOCK_OP_BIND);
-    int err = vb_take_bind(vb_qp_ex(ex), mw, rkey, info, w);
+    int err = mw ? hold(b, mw) : 0;
 
+    if (!err)
+        err = vb_take_bind(vb_qp_ex(ex), mw, rkey, info, w);
     if (err)
         fail(b, err);
-    else
-        remember(b, vb_mw(mw), w->rkey);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
@@ -228,8 +248,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
     struct vb_build *b = vb_qp_ex(ex)->build;
     struct dock_post *p = &b->post;
 
-    for (struct vb_mw *m = b->bound; m; m = m->bound_before)
-        m->mw.rkey = m->rkey_before;
+    let_go(b, true);
     p->pi = p->sq->pi; // as at the start: end has nothing to publish
     p->posted = p->sq->posted;
     dock_post_end(p);
@@ -242,10 +261,12 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
     put(b);
     err = b->error; // before the lock is gone
-    if (err || b->lost)
+    if (err || b->lost) {
         wr_abort(ex);
-    else
+    } else {
+        let_go(b, false);
         dock_post_end(&b->post);
+    }
     return err;
 }
 
@@ -310,4 +331,11 @@ int vb_fill_builders(struct vb_qp *qp, uint64_t send_ops)
         return dock_refuse(-ENOMEM, "ibv_create_qp_ex: no memory");
     fill(&qp->ex);
     return 0;
+}
+
+void vb_free_builders(struct vb_qp *qp)
+{
+    if (qp->build)
+        let_go(qp->build, true); // a section that was never ended
+    free(qp->build);
 }

@@ -42,6 +42,12 @@ static const uint32_t flag_of[16] = {
 };
 #undef F
 
+// A full queue is ENOMEM for the device, and for some adapters an invalid argument.
+int vb_put_status(int err)
+{
+    return __builtin_expect(err == -ENOMEM, 0) && dock_profile()->full_is_invalid ? EINVAL : -err;
+}
+
 int vb_misfit(void)
 {
     return dock_profile()->misfit_is_no_memory ? ENOMEM : EINVAL;
@@ -212,8 +218,9 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
         err = take_wr(qp, wr, &w);
         if (err)
             break;
-        err = -dock_post_put(&post, &w);
-        if (err) {
+        err = dock_post_put(&post, &w);
+        if (__builtin_expect(err, 0)) {
+            err = vb_put_status(err);
             if (w.op == DOCK_OP_BIND)
                 wr->bind_mw.mw->rkey = w.rkey;
             break;

@@ -77,8 +77,9 @@ struct vb_mr {
 struct vb_mw {
     struct ibv_mw mw;
     struct dock_mr *seg;
-    struct vb_mw *bound_before; // in a section that may still be aborted (qp_builders.c), with
-    uint32_t rkey_before;       // the key to go back to
+    _Atomic(struct vb_build *) section; // the open one it is bound in (qp_builders.c), which has in its list
+    struct vb_mw *bound_before;         // the next, with
+    uint32_t rkey_before;               // the key to go back to
 };
 
 struct vb_chan {
@@ -282,6 +283,8 @@ static inline bool vb_takes_sends(const struct dock_post *post)
 
 // More of something than a queue was created for.
 int vb_misfit(void);
+// errno of what dock_post_put returned, as the profile has it.
+int vb_put_status(int err);
 
 // ---- device.c, sysfs.c
 
@@ -384,6 +387,7 @@ int vb_qp_rules(enum ibv_qp_type type, enum ibv_qp_state now, const struct ibv_q
 // Set the ibv_wr_* functions of the operations in `send_ops`; EOPNOTSUPP when one of them is not offered to
 // `qp`.
 int vb_fill_builders(struct vb_qp *qp, uint64_t send_ops);
+void vb_free_builders(struct vb_qp *qp);
 
 // ---- ah.c
 
