@@ -56,8 +56,10 @@ static int domains(struct dock_dev *dev)
 
 int dock_xrc_domain_open(struct dock_dev *dev, const struct dock_domain_name *name, uint64_t *number)
 {
-    int err = domains(dev);
+    int err = dock_dev_usable(dev); // a forked child would leave entries that nobody takes back
 
+    if (!err)
+        err = domains(dev);
     return err ? err : dock_domain_hold(&dev->domains, &dev->ids_table, dev->waiter.me, name, number);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // XRC: an initiator, a target and the shared receive queues that requests name; their domain.
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -297,6 +299,30 @@ static void halves_take_only_what_is_theirs(void **state)
     close_all(&x);
 }
 
+// The domain would be another file's as soon as the number of its own is given anew.
+static void a_file_that_cannot_be_kept_names_none(void **state)
+{
+    char name[] = "/tmp/drydock-xrc-XXXXXX";
+    struct ibv_context *ctx = open_device();
+    int fd = mkstemp(name);
+    struct rlimit was, none;
+
+    (void)state;
+    CHECK(fd >= 0);
+    CHECK_INT(unlink(name), 0);
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
+    struct ibv_xrcd *x = xrc_domain(ctx, fd, O_CREAT);
+    int err = errno;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &was), 0);
+    CHECK(x == NULL);
+    CHECK_INT(err, EMFILE);
+    CHECK(xrc_domain(ctx, fd, 0) == NULL); // nothing was left
+    close(fd);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
 static void a_file_names_a_domain(void **state)
 {
     char name[] = "/tmp/drydock-xrc-XXXXXX";
@@ -337,6 +363,7 @@ int main(void)
         cmocka_unit_test(no_receive_is_receiver_not_ready),
         cmocka_unit_test(halves_take_only_what_is_theirs),
         cmocka_unit_test(a_file_names_a_domain),
+        cmocka_unit_test(a_file_that_cannot_be_kept_names_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

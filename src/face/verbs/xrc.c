@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // XRC domains. One that a file names is the same for all processes of the host that open it by that file;
 // here it stands once for each context.
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,12 +18,17 @@ static uint64_t given;
 
 // As long as a domain is open its file's number must not be another file's. A descriptor that only names the
 // file: closing it takes no record lock of the program away.
-static int keep_file(int fd)
+static int keep_file(int fd, int *out)
 {
     char path[32];
+    int kept;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return open(path, O_PATH | O_CLOEXEC); // where there is no /proc, the program keeps its own
+    kept = open(path, O_PATH | O_CLOEXEC);
+    if (kept < 0 && errno != ENOENT) // where there is no /proc, the program keeps its own
+        return dock_refuse(-errno, "ibv_open_xrcd: the file cannot be kept: %s", strerror(errno));
+    *out = kept;
+    return 0;
 }
 
 // What a target must have and never uses: it reaches memory by the domain of the shared queue, and completes
@@ -69,14 +76,17 @@ static int make(struct ibv_context *context, const struct dock_domain_name *name
 {
     struct vb_xrcd *x = calloc(1, sizeof *x);
     struct dock_dev *dev = vb_dev(context);
-    int err;
+    int err = 0;
 
     if (!x)
         return dock_refuse(-ENOMEM, "ibv_open_xrcd: no memory");
     x->device = name->device;
     x->inode = name->inode;
-    x->file = name->inode ? keep_file(fd) : -1;
-    err = take_number(dev, name, &x->number);
+    x->file = -1;
+    if (name->inode)
+        err = keep_file(fd, &x->file);
+    if (!err)
+        err = take_number(dev, name, &x->number);
     if (err)
         goto no_number;
     err = make_parts(dev, x);
