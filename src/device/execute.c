@@ -236,6 +236,13 @@ static uint32_t reads_in_flight(const struct dock_sq *sq)
     return sq->reads - dock_acquire32(&sq->reads_over); // pairs with dock_up_finish
 }
 
+// A message that a shared queue has begun to take ends with that queue, whoever the target is.
+static bool is_dead(struct dock_conn *c, const struct dock_xfer *x)
+{
+    return dock_peek32(&dock_conn_target(c)->peer->dead) ||
+           (c->via && dock_xfer_begun(x) && dock_peek32(&c->peer->dead));
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
@@ -280,7 +287,7 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     case DOCK_GO_RNR:
         return receiver_not_ready(sq, c);
     default:
-        return nobody_there(sq, dock_peek32(&dock_conn_target(c)->peer->dead));
+        return nobody_there(sq, is_dead(c, x));
     }
 }
 
