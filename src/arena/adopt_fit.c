@@ -160,7 +160,7 @@ static struct {
     unsigned n;
 } far;
 
-static bool listed_pins(long dir, const char *name, long from)
+static bool listed_pins(long dir, const char *name, long from, bool *listed)
 {
     long fd = 0;
 
@@ -169,15 +169,17 @@ static bool listed_pins(long dir, const char *name, long from)
             return false;
         fd = fd * 10 + (*s - '0');
     }
+    *listed |= fd == dir;
     if (fd >= from && far.n < FAR)
         far.fd[far.n++] = fd;
     return look_at(fd) == TO_NAME && names_pinner(dir, name);
 }
 
+// The list itself must be in it: after the first thread has ended the process's directory shows nothing.
 static bool any_listed_pins(long dir, long from)
 {
     _Alignas(8) char room[2048] = {0};
-    bool pins = false;
+    bool pins = false, listed = false;
     long n;
 
     far.n = 0;
@@ -185,10 +187,10 @@ static bool any_listed_pins(long dir, long from)
     while (!pins && (n = dock_rawcall(SYS_getdents64, dir, (long)room, sizeof room, 0, 0, 0)) > 0)
         for (long at = 0; at < n && !pins;) {
             const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
-            pins = listed_pins(dir, e->name, from);
+            pins = listed_pins(dir, e->name, from, &listed);
             at += e->length;
         }
-    return pins || n < 0;
+    return pins || n < 0 || !listed;
 }
 
 // All `open` descriptors are harmless: those from 0 up to a gap, *from, and those behind it that the last

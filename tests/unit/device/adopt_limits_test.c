@@ -13,6 +13,7 @@
 #include <linux/aio_abi.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -228,6 +229,59 @@ static void not_beside(int (*open_one)(uint64_t *), void (*close_one)(uint64_t))
     munmap(p, PAGES * PAGE);
 }
 
+// Its process goes on without the thread that it began with, for which /proc shows nothing any more.
+struct heir {
+    struct dock_dev *dev;
+    uint32_t pd;
+    pthread_t first;
+};
+
+static void *register_alone(void *arg)
+{
+    struct heir *h = arg;
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_mr *mr;
+
+    if (p == MAP_FAILED || pthread_join(h->first, NULL))
+        _exit(2);
+    memset(p, 1, PAGES * PAGE);
+    if (dock_mr_register(h->dev, h->pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr))
+        _exit(3);
+    _exit(dock_peek64(&h->dev->port->adopt.refused[DOCK_WHY_PINNED]) == 1 ? 0 : 4);
+}
+
+static int first_thread_ends(void *arg)
+{
+    static struct heir h;
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_mr *mr;
+    uint64_t pinner;
+    pthread_t heir;
+
+    (void)arg;
+    h.first = pthread_self();
+    if (p == MAP_FAILED || dock_dev_open(NULL, &h.dev) || dock_pd_create(h.dev, &h.pd) ||
+        dock_mr_register(h.dev, h.pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr))
+        return 1; // what /proc has is open from here on
+    if (h.dev->adopt.mode == DOCK_ADOPT_OFF || open_faults(&pinner))
+        return 77;
+    if (pthread_create(&heir, NULL, register_alone, &h))
+        return 1;
+    pthread_exit(NULL);
+}
+
+static void not_beside_userfaultfd_when_the_first_thread_has_ended(void **state)
+{
+    int status;
+    pid_t child = test_fork(first_thread_ends, NULL);
+
+    (void)state;
+    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
+    if (status == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 static void not_beside_aio(void **state)
 {
     (void)state;
@@ -322,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_mapped_file_is_not),
         cmocka_unit_test(not_beside_aio),
         cmocka_unit_test(not_beside_userfaultfd),
+        cmocka_unit_test(not_beside_userfaultfd_when_the_first_thread_has_ended),
         cmocka_unit_test(not_beside_a_far_descriptor),
         cmocka_unit_test(beside_devices_that_come_and_go),
     };
