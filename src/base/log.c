@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/rawcall.h"
+
 static const char *const level_name[] = {"error", "warn", "info", "debug"};
 static _Thread_local char last_line[240];
 static _Atomic(dock_log_sink) line_sink;
@@ -45,10 +47,10 @@ static void put(enum dock_log_level level, const char *fmt, va_list args)
     if (!(sink && sink(level, last_line)) && dock_log_on(level)) {
         int n =
             snprintf(line, sizeof line, "drydock[%d] %s: %s\n", (int)getpid(), level_name[level], last_line);
-        // One write per line, so that lines of several processes on one terminal do not mix.
-        ssize_t ignored =
-            write(STDERR_FILENO, line, (size_t)(n < (int)sizeof line ? n : (int)sizeof line - 1));
-        (void)ignored;
+        // One write per line, so that lines of several processes on one terminal do not mix. Not by libc's
+        // call, in which a thread could be cancelled with our locks.
+        dock_rawcall(SYS_write, STDERR_FILENO, (long)line, n < (int)sizeof line ? n : (int)sizeof line - 1, 0,
+                     0, 0);
     }
     errno = saved;
 }

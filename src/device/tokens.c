@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/rawcall.h"
 
 int dock_tokens_open(struct dock_tokens *t)
 {
@@ -21,17 +25,30 @@ void dock_tokens_close(struct dock_tokens *t)
 void dock_tokens_add(struct dock_tokens *t)
 {
     uint64_t one = 1;
-    ssize_t n = write(t->fd, &one, sizeof one);
 
-    (void)n;
+    dock_rawcall(SYS_write, t->fd, (long)&one, sizeof one, 0, 0, 0);
+}
+
+// Under the caller's lock no thread may be cancelled, as it may in libc's calls.
+static bool take_one(const struct dock_tokens *t)
+{
+    uint64_t one = 0;
+
+    return dock_rawcall(SYS_read, t->fd, (long)&one, sizeof one, 0, 0, 0) > 0;
+}
+
+static bool has_one(const struct dock_tokens *t)
+{
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    struct timespec none = {0};
+
+    return dock_rawcall(SYS_ppoll, (long)&p, 1, (long)&none, 0, 0, 0) > 0;
 }
 
 // Nobody else can read: the surplus is in the descriptor, and none of these reads blocks.
 static void settle(struct dock_tokens *t)
 {
-    uint64_t one;
-
-    while (!t->readers && t->surplus && read(t->fd, &one, sizeof one) > 0)
+    while (!t->readers && t->surplus && take_one(t))
         t->surplus--;
 }
 
@@ -66,12 +83,9 @@ int dock_tokens_take(struct dock_tokens *t, pthread_mutex_t *lock)
 
 int dock_tokens_try(struct dock_tokens *t, pthread_mutex_t *lock)
 {
-    struct pollfd p = {.fd = t->fd, .events = POLLIN};
-    uint64_t one;
-
     pthread_mutex_lock(lock);
     // Nobody else can read: what poll sees is still there, and it is an entry's.
-    if (!t->readers && poll(&p, 1, 0) > 0 && read(t->fd, &one, sizeof one) > 0)
+    if (!t->readers && has_one(t) && take_one(t))
         return 0;
     pthread_mutex_unlock(lock);
     return -EAGAIN;
