@@ -2,7 +2,10 @@
 // Remote keys: the entry of the target's segment table, checked once, then kept as long as its generation
 // stands.
 #include <sched.h>
+#include <time.h>
 
+#include "base/clock.h"
+#include "base/rawcall.h"
 #include "fabric/host/host.h"
 
 // A remote key reaches what the target queue's domain (and, for a type 2 window, the queue itself) may reach.
@@ -130,17 +133,39 @@ static const struct dock_segrec *walk(struct dock_conn *c, const struct dock_seg
 
 enum { WALKS = 2000, WALKS_OF_A_TURN = 16 };
 
+#define OWNER_PATIENCE_NS 100000000ull // for one that has lost the processor in the middle of a change
+#define OWNER_PAUSE_NS 50000
+
+// Between two walks. false: there is nothing to wait for any more.
+static bool await_owner(const struct dock_conn *c, unsigned tries, uint64_t *since_ns)
+{
+    struct timespec pause = {.tv_nsec = OWNER_PAUSE_NS};
+
+    if (tries >= WALKS) {
+        uint64_t now = dock_now_ns();
+        *since_ns = *since_ns ? *since_ns : now;
+        if (now - *since_ns > OWNER_PATIENCE_NS || dock_peek32(&c->peer->dead))
+            return false;
+        dock_rawcall(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0); // a post is no place to cancel a thread at
+    } else if (tries % WALKS_OF_A_TURN) {
+        dock_relax();
+    } else {
+        sched_yield();
+    }
+    return true;
+}
+
 // Segments come and go while we walk: a walk counts if the entry that the chain begins with stood all the
 // while.
 static const struct dock_segrec *among(struct dock_conn *c, uint32_t tid, uint32_t token,
                                        const struct wish *w, struct dock_segrec *s, uint64_t *generation)
 {
     const struct dock_segrec *first, *found;
-    struct dock_segrec head;
-    uint64_t stood;
+    struct dock_segrec head = {0};
+    uint64_t stood, since_ns = 0;
     bool whole = true;
 
-    for (unsigned tries = 0; tries < WALKS; tries++) {
+    for (unsigned tries = 1;; tries++) {
         first = read_entry(c, tid, &head, &stood);
         found = first && head.kind_qpn >> 24 == DOCK_SEG_MANY
                     ? walk(c, &head, token, w, s, generation, &whole)
@@ -148,12 +173,9 @@ static const struct dock_segrec *among(struct dock_conn *c, uint32_t tid, uint32
         dock_fence_load(); // pairs with the publish of the first entry, the last of a change
         if (first && whole && dock_peek64(&first->generation) == stood)
             return found;
-        if ((tries + 1) % WALKS_OF_A_TURN) // who changes it may have lost the processor in the middle
-            dock_relax();
-        else
-            sched_yield();
+        if ((!first && head.kind_qpn >> 24 != DOCK_SEG_MANY) || !await_owner(c, tries, &since_ns))
+            return NULL; // the id has been given back, or nobody finishes the change
     }
-    return NULL;
 }
 
 static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, const struct wish *w,
