@@ -58,13 +58,13 @@ void dock_adopt_fork_begins(void)
 
 void dock_adopt_fork_ends(bool in_child)
 {
-    dock_set64(&forker, 0); // the lock orders it: who comes behind us waits for the views
-    if (in_child) {         // who was in there is not in the child
+    if (in_child) // who was in there is not in the child
         calls_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    } else {
+    else // who is in there goes on without the views as long as `forker` says so: we have them
         pthread_mutex_lock(&calls_lock);
+    dock_set64(&forker, 0); // the lock orders it: who comes behind us waits for the views
+    if (!in_child)
         pthread_mutex_unlock(&calls_lock);
-    }
 }
 
 // The mappings of a range, for the call that has entered.
