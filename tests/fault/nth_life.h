@@ -108,7 +108,7 @@ static int wrong(long n, const char *what, long expected, long got)
     const char *call = atomic_load(&failed_call);
 
     printf("call %ld (%s) failed, step %s: %s: expected %ld, got %ld (%s)\n"
-           "again: scripts/run-one build/dev/tests/fault/%s %ld\n",
+           "again: scripts/run-one build/dev/tests/%s %ld\n",
            n, call ? call : "none", at, what, expected, got, dock_log_last(), program, n);
     return 1;
 }

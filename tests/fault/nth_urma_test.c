@@ -358,7 +358,7 @@ static const struct step urma_steps[] = {
 
 int main(int argc, char **argv)
 {
-    program = "nth_urma_test";
+    program = "fault/nth_urma_test";
     steps = urma_steps;
     nsteps = sizeof urma_steps / sizeof *urma_steps;
     return nth_main(argc, argv, 60);

@@ -326,7 +326,7 @@ static const struct step verbs_steps[] = {
 
 int main(int argc, char **argv)
 {
-    program = "nth_verbs_test";
+    program = "fault/nth_verbs_test";
     steps = verbs_steps;
     v.file = memfd_create("domain", 0);
     nsteps = sizeof verbs_steps / sizeof *verbs_steps;

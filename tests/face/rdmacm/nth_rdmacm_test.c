@@ -378,7 +378,7 @@ static const struct step rdmacm_steps[] = {
 
 int main(int argc, char **argv)
 {
-    program = "nth_rdmacm_test";
+    program = "face/rdmacm/nth_rdmacm_test";
     steps = rdmacm_steps;
     nsteps = sizeof rdmacm_steps / sizeof *rdmacm_steps;
     refusals[0] = ECONNREFUSED;
