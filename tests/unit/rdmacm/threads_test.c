@@ -283,9 +283,12 @@ static void *echo(void *arg)
 
 static void streams_come_and_go_beside_each_other(void **state)
 {
-    int listener = stream_listener();
+    int listener;
 
     (void)state;
+    if (getenv("DRYDOCK_EMULATED")) // an emulator has no process_vm, and its own idea of what is mapped
+        skip();
+    listener = stream_listener();
     in_threads(send_a_line, echo, &listener);
     CHECK_INT(rclose(listener), 0);
 }
