@@ -221,6 +221,7 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
         err = dock_post_put(&post, &w);
         if (__builtin_expect(err, 0)) {
             err = vb_put_status(err);
+            // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no refusal is 0
             if (w.op == DOCK_OP_BIND)
                 wr->bind_mw.mw->rkey = w.rkey;
             break;

@@ -146,7 +146,7 @@ static int open_locked(struct ibv_context *context, const struct dock_domain_nam
 
 struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
-    struct dock_domain_name name;
+    struct dock_domain_name name = {0};
     struct vb_xrcd *x = NULL;
     int err = name_of(attr, &name);
 
