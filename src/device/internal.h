@@ -196,8 +196,8 @@ struct dock_dev {
     struct dock_limits limits;
     struct dock_rundir dir;
     struct dock_idtable ids_table;
-    struct dock_groups
-        groups; // these two are opened at first need, under `lock`, and kept until the device closes
+    // Both are opened at first need, under `lock`, and kept until the device closes.
+    struct dock_groups groups;
     struct dock_domains domains;
     struct dock_arena arena;
     struct dock_adopt adopt;

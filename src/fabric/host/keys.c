@@ -103,10 +103,10 @@ struct wish {
     uint32_t need;
 };
 
-static bool grants(const struct dock_segrec *s, const struct wish *w)
+// Do these rights over this range grant it?
+static inline bool granted(const struct wish *w, uint32_t access, uint64_t va, uint64_t len)
 {
-    return (s->access & w->need) == w->need && w->va >= s->va && w->len <= s->len &&
-           w->va - s->va <= s->len - w->len;
+    return (access & w->need) == w->need && w->va >= va && w->len <= len && w->va - va <= len - w->len;
 }
 
 // One walk along the chain that `head` begins: the segment that this request may reach, NULL: there is none.
@@ -124,7 +124,7 @@ static const struct dock_segrec *walk(struct dock_conn *c, const struct dock_seg
         *whole = rec != NULL;
         if (!rec)
             break;
-        if (remote_key_fits(c, s, token) && grants(s, w))
+        if (remote_key_fits(c, s, token) && granted(w, s->access, s->va, s->len))
             return rec;
         at = s->kind_qpn & DOCK_ID_MASK;
     }
@@ -214,12 +214,6 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     return true;
 }
 
-static inline bool allows(const struct dock_rkey *e, const struct wish *w)
-{
-    return (e->access & w->need) == w->need && w->va >= e->va && w->len <= e->len &&
-           w->va - e->va <= e->len - w->len;
-}
-
 static bool find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, uint64_t va, uint64_t len,
                  uint32_t need, const struct dock_rkey **out)
 {
@@ -229,10 +223,11 @@ static bool find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     bool stands = e->rec && e->tid == tid && e->token == token && e->local == local &&
                   dock_acquire64(&e->rec->generation) == e->generation;
 
-    if (__builtin_expect(!stands || (e->many && !allows(e, &w)), 0) && !fill(c, tid, token, local, &w, e))
+    if (__builtin_expect(!stands || (e->many && !granted(&w, e->access, e->va, e->len)), 0) &&
+        !fill(c, tid, token, local, &w, e))
         return false;
     *out = e;
-    return allows(e, &w);
+    return granted(&w, e->access, e->va, e->len);
 }
 
 uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,

@@ -335,14 +335,19 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
     return 0;
 }
 
+void cm_let_event_go(struct cm_id *id)
+{
+    if (!id->id.event)
+        return;
+    rdma_ack_cm_event(id->id.event);
+    id->id.event = NULL;
+}
+
 static int complete(struct cm_id *id)
 {
     struct rdma_cm_event *e;
 
-    if (id->id.event) {
-        rdma_ack_cm_event(id->id.event);
-        id->id.event = NULL;
-    }
+    cm_let_event_go(id);
     if (rdma_get_cm_event(id->id.channel, &id->id.event))
         return -1;
     e = id->id.event;

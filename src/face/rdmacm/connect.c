@@ -260,16 +260,6 @@ static int reply(struct cm_id *id, const struct rdma_conn_param *p)
     return 0;
 }
 
-// A synchronous datagram id has nothing to wait for: nobody answers it. Without lock.
-static int forget_event(struct cm_id *id)
-{
-    if (id->id.event) {
-        rdma_ack_cm_event(id->id.event);
-        id->id.event = NULL;
-    }
-    return 0;
-}
-
 static bool in_state(struct cm_id *id, enum cm_state state)
 {
     bool in;
@@ -298,8 +288,10 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
     if (!ret && !(id->sync && cm_is_ud(id)))
         return cm_end_call(id, 0);
     cm_release();
-    if (!ret)
-        return forget_event(id);
+    if (!ret) { // a synchronous datagram id has nothing to wait for: nobody answers it
+        cm_let_event_go(id);
+        return 0;
+    }
     cm_qp_to_err(id);
     return cm_fail(ret);
 }

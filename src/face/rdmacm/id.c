@@ -130,10 +130,8 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
     if (!cm_id_ok(rid, "rdma_destroy_id"))
         return -1;
     cm_groups_leave(id);
-    if (id->sync && id->id.event) {
-        rdma_ack_cm_event(id->id.event);
-        id->id.event = NULL;
-    }
+    if (id->sync)
+        cm_let_event_go(id);
     cm_acquire();
     cm_events_drop(id);
     cm_id_leave(id);
@@ -162,10 +160,8 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
             return -1;
     }
     old = id->id.channel;
-    if (id->sync && id->id.event) {
-        rdma_ack_cm_event(id->id.event);
-        id->id.event = NULL;
-    }
+    if (id->sync)
+        cm_let_event_go(id);
     cm_acquire();
     cm_events_move(id, cm_chan(channel));
     id->id.channel = channel;

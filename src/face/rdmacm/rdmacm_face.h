@@ -266,6 +266,8 @@ void cm_events_move(struct cm_id *id, struct cm_chan *to);
 void cm_events_wait(struct cm_id *id);
 // Without lock: is there anything to get? No system call.
 bool cm_has_event(struct rdma_event_channel *channel);
+// Without lock: acknowledge the event that a synchronous id shows as the outcome of its last call.
+void cm_let_event_go(struct cm_id *id);
 // Lock held, let go: the end of a call that has started something, or failed with `ret`. A synchronous id
 // waits for the outcome. Another is not looked at any more: a thread that was told the outcome may destroy
 // it.

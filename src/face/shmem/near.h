@@ -29,6 +29,27 @@ static inline char *osh_near(struct dock_shmem_ctx *c, const void *addr, size_t 
     return p->near + off;
 }
 
+// By stores, by loads. false: by a request.
+static inline bool osh_near_put(struct dock_shmem_ctx *c, void *dest, const void *source, size_t len, int pe)
+{
+    char *near = osh_near(c, dest, len, pe);
+
+    if (near)
+        dock_direct_copy(near, source, len);
+    return near != NULL;
+}
+
+static inline bool osh_near_get(struct dock_shmem_ctx *c, void *dest, const void *source, size_t len, int pe)
+{
+    const char *near = osh_near(c, source, len, pe);
+
+    if (!near)
+        return false;
+    dock_direct_copy(dest, near, len);
+    dock_fence_load(); // who gets again, having seen this, sees no older memory
+    return true;
+}
+
 // ---- atomics. The device's own on mapped memory are instructions on the same word, so both kinds may meet
 // there. acq_rel in all: what this thread sent before, in order, is there for who sees the new value.
 static inline uint64_t osh_near_8(dock_a64 *word, struct osh_atomic a)

@@ -243,11 +243,8 @@ void osh_put(struct dock_shmem_ctx *c, void *dest, const void *source, size_t le
     pe = osh_world_pe(c, pe);
     if (__builtin_expect(len == 0, 0))
         return;
-    char *near = osh_near(c, dest, len, pe);
-    if (__builtin_expect(near != NULL, 1)) {
-        dock_direct_copy(near, source, len);
+    if (__builtin_expect(osh_near_put(c, dest, source, len, pe), 1))
         return;
-    }
     struct osh_remote r = osh_remote(dest, len, pe);
     lock(c);
     struct osh_way *w = way(c, pe);
@@ -261,11 +258,8 @@ void osh_put_nbi(struct dock_shmem_ctx *c, void *dest, const void *source, size_
     pe = osh_world_pe(c, pe);
     if (len == 0)
         return;
-    char *near = osh_near(c, dest, len, pe);
-    if (__builtin_expect(near != NULL, 1)) {
-        dock_direct_copy(near, source, len);
+    if (__builtin_expect(osh_near_put(c, dest, source, len, pe), 1))
         return;
-    }
     struct osh_remote r = osh_remote(dest, len, pe);
     lock(c);
     transfer(c, way(c, pe), DOCK_OP_WRITE, 0, r, source, len);
@@ -277,12 +271,8 @@ void osh_get(struct dock_shmem_ctx *c, void *dest, const void *source, size_t le
     pe = osh_world_pe(c, pe);
     if (len == 0)
         return;
-    const char *near = osh_near(c, source, len, pe);
-    if (__builtin_expect(near != NULL, 1)) {
-        dock_direct_copy(dest, near, len);
-        dock_fence_load(); // who gets again, having seen this, sees no older memory
+    if (__builtin_expect(osh_near_get(c, dest, source, len, pe), 1))
         return;
-    }
     struct osh_remote r = osh_remote(source, len, pe);
     lock(c);
     struct osh_way *w = way(c, pe);
@@ -296,12 +286,8 @@ void osh_get_nbi(struct dock_shmem_ctx *c, void *dest, const void *source, size_
     pe = osh_world_pe(c, pe);
     if (len == 0)
         return;
-    const char *near = osh_near(c, source, len, pe);
-    if (__builtin_expect(near != NULL, 1)) {
-        dock_direct_copy(dest, near, len);
-        dock_fence_load(); // who gets again, having seen this, sees no older memory
+    if (__builtin_expect(osh_near_get(c, dest, source, len, pe), 1))
         return;
-    }
     struct osh_remote r = osh_remote(source, len, pe);
     lock(c);
     transfer(c, way(c, pe), DOCK_OP_READ, 0, r, dest, len);

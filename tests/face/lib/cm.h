@@ -152,6 +152,16 @@ static inline void cm_both_connect(struct cm_both *b)
     cm_expect_ok(b->passive_channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+// An id that may ask at this port: resolved, with a queue pair.
+static inline struct rdma_cm_id *cm_caller(struct rdma_event_channel *c, uint16_t port)
+{
+    struct rdma_cm_id *id = cm_new_id(c, RDMA_PS_TCP);
+
+    cm_resolve(c, id, port);
+    cm_make_qp(id);
+    return id;
+}
+
 static inline void cm_end(struct rdma_cm_id **id)
 {
     if (!*id)

@@ -61,12 +61,11 @@ static void listens(int sock)
 static void asks(int sock)
 {
     struct rdma_event_channel *c = cm_channel();
-    struct rdma_cm_id *id = cm_new_id(c, RDMA_PS_TCP);
+    struct rdma_cm_id *id;
     uint16_t port;
 
     hear(sock, &port, sizeof port);
-    cm_resolve(c, id, port);
-    cm_make_qp(id);
+    id = cm_caller(c, port);
     CHECK_INT(rdma_connect(id, NULL), 0);
     meet(sock);
     cm_expect_status(c, RDMA_CM_EVENT_REJECTED, 28); // the program's own answer

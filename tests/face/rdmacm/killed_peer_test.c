@@ -68,12 +68,11 @@ static void dying_listener(enum step last)
 static void dying_client(enum step last)
 {
     struct rdma_event_channel *c = cm_channel();
-    struct rdma_cm_id *id = cm_new_id(c, RDMA_PS_TCP);
+    struct rdma_cm_id *id;
     uint16_t port;
 
     hear(sock, &port, sizeof port);
-    cm_resolve(c, id, port);
-    cm_make_qp(id);
+    id = cm_caller(c, port);
     CHECK_INT(rdma_connect(id, NULL), 0);
     reached(REQUESTED, last);
     CHECK(cm_readable_within(c, CM_WAIT_MS)); // the answer has come and nobody has taken it
@@ -118,12 +117,11 @@ static void client_survives(enum step last)
 {
     pid_t pid = start(dying_listener, last);
     struct rdma_event_channel *c = cm_channel();
-    struct rdma_cm_id *id = cm_new_id(c, RDMA_PS_TCP);
+    struct rdma_cm_id *id;
     uint16_t port;
 
     hear(sock, &port, sizeof port);
-    cm_resolve(c, id, port);
-    cm_make_qp(id);
+    id = cm_caller(c, port);
     if (last <= LISTENING) {
         strike(pid);
         CHECK_INT(rdma_connect(id, NULL), 0);

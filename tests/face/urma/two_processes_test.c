@@ -79,6 +79,20 @@ static void far_atomics(int sock)
     uend_close(&e);
 }
 
+// `n` bytes there, then as many from there, which are r.
+static void write_and_read(struct uend *e, uint32_t n)
+{
+    struct uwr w;
+
+    uend_wr(e, &w, URMA_OPC_WRITE, 1, 0, n);
+    CHECK_INT(uend_post(e, &w.wr, NULL), 0);
+    ucr_expect(e->jfc, 1, URMA_CR_SUCCESS, NULL);
+    uend_wr(e, &w, URMA_OPC_READ, 2, 8192, n);
+    CHECK_INT(uend_post(e, &w.wr, NULL), 0);
+    ucr_expect(e->jfc, 2, URMA_CR_SUCCESS, NULL);
+    CHECK(e->buf[8192] == 'r' && e->buf[8192 + n - 1] == 'r' && e->buf[8192 + n] == 0);
+}
+
 static void near_moves(int sock)
 {
     struct uend e;
@@ -86,13 +100,7 @@ static void near_moves(int sock)
 
     uend_meet(&e, &options, sock);
     memset(e.buf, 'w', 4096);
-    uend_wr(&e, &w, URMA_OPC_WRITE, 1, 0, 1000);
-    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
-    ucr_expect(e.jfc, 1, URMA_CR_SUCCESS, NULL);
-    uend_wr(&e, &w, URMA_OPC_READ, 2, 8192, 1000);
-    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
-    ucr_expect(e.jfc, 2, URMA_CR_SUCCESS, NULL);
-    CHECK(e.buf[8192] == 'r' && e.buf[9191] == 'r' && e.buf[9192] == 0);
+    write_and_read(&e, 1000);
     uend_wr(&e, &w, URMA_OPC_WRITE_NOTIFY, 3, 2048, 100);
     w.remote[1].addr = e.raddr + 4096;
     w.wr.rw.notify_data = 0x1122334455667788;
@@ -234,13 +242,7 @@ static void near_um_moves(int sock)
 
     uend_meet(&e, &options, sock);
     memset(e.buf, 'w', 160);
-    uend_wr(&e, &w, URMA_OPC_WRITE, 1, 0, 160);
-    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
-    ucr_expect(e.jfc, 1, URMA_CR_SUCCESS, NULL);
-    uend_wr(&e, &w, URMA_OPC_READ, 2, 8192, 160);
-    CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
-    ucr_expect(e.jfc, 2, URMA_CR_SUCCESS, NULL);
-    CHECK(e.buf[8192] == 'r' && e.buf[8351] == 'r' && e.buf[8352] == 0);
+    write_and_read(&e, 160);
     uend_wr(&e, &w, URMA_OPC_FADD, 3, 0, 8);
     CHECK_INT(uend_post(&e, &w.wr, NULL), 0);
     ucr_expect(e.jfc, 3, URMA_CR_UNSUPPORTED_OPCODE_ERR, NULL);
