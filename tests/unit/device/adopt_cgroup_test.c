@@ -192,6 +192,20 @@ static uint64_t in_use(void)
     return strtoull(text, NULL, 10);
 }
 
+// A region that moves in one piece, filled with `byte`: pieces end where 4 MiB of addresses do, and several
+// would need less room, each the room of the one before.
+static char *one_piece(int byte)
+{
+    char *all = mmap(NULL, 8 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), *p;
+
+    if (all == MAP_FAILED)
+        return NULL;
+    p = all + (-(uintptr_t)all & (4 * MIB - 1));
+    if (mprotect(p, 4 * MIB, PROT_READ | PROT_WRITE))
+        return NULL;
+    return memset(p, byte, 4 * MIB);
+}
+
 // Two regions are filled while there is room. One is registered then, the other one when there is none:
 // nobody is killed, and what was refused is still there.
 static int fill_group(void *arg)
@@ -207,7 +221,7 @@ static int fill_group(void *arg)
     if (err)
         return err;
     for (int i = 0; i < 2; i++)
-        if (!(p[i] = map_filled(4 * MIB, i + 1)))
+        if (!(p[i] = one_piece(i + 1)))
             return 1;
     if (reg(p[0], 4 * MIB, &mr[0]) || maps_look(p[0], 4 * MIB).adopted != 4 * MIB)
         return 2;
