@@ -20,7 +20,6 @@
 
 #define DOCK_BUDGET_WRS 32
 #define DOCK_BUDGET_BYTES DOCK_PIECE
-#define DOCK_BUDGET_ALONE (4 * DOCK_PIECE) // of a poller, where no other queue is ready
 
 enum dock_runner { DOCK_BY_POSTER, DOCK_BY_POLLER, DOCK_BY_ENGINE };
 

@@ -80,12 +80,10 @@ static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
     }
 }
 
-static inline struct dock_stay budget(const struct dock_sq *sq, enum dock_runner by)
+static inline struct dock_stay budget(const struct dock_sq *sq)
 {
-    bool alone = by == DOCK_BY_POLLER && !dock_peek64(&sq->qp->dev->ready_head);
-
     return (struct dock_stay){.pi = dock_acquire32(sq->post.doorbell), // pairs with the doorbell's publish
-                              .bytes = alone ? DOCK_BUDGET_ALONE : DOCK_BUDGET_BYTES,
+                              .bytes = DOCK_BUDGET_BYTES,
                               .wrs = DOCK_BUDGET_WRS};
 }
 
@@ -140,7 +138,7 @@ static void __attribute__((noinline)) leave_to_others(struct dock_sq *sq, enum d
 // The token is held, and of this stay so much is left.
 static void run(struct dock_sq *sq, enum dock_runner by, struct dock_stay stay)
 {
-    for (;; stay = budget(sq, by)) {
+    for (;; stay = budget(sq)) {
         enum dock_stall why = execute(sq, by, &stay);
         if (__builtin_expect(why != DOCK_STALL_NONE, 0))
             leave_to_others(sq, why); // before the token goes: the list's user must be able to take it
@@ -163,7 +161,7 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
     for (unsigned looks = 0; (got = take(sq)) == BUSY && looks < SHORT_WAIT; looks++)
         dock_relax();
     if (__builtin_expect(got == MINE, 1))
-        run(sq, by, budget(sq, by));
+        run(sq, by, budget(sq));
     else if (got == BUSY) // the poster may have lost its processor: somebody comes back for it
         dock_ready_push(sq->qp->dev, sq);
 }
@@ -182,7 +180,7 @@ static void __attribute__((noinline)) unlock_and_ring(struct dock_sq *sq, bool p
         next = !(seen & RUN) ? RUN : DOCK_RULE_KICK ? RUN | KICK : RUN;
     while (!dock_claim32(&sq->post.word, &seen, next)); // pairs with take and let_go of others
     if (!(seen & RUN))
-        run(sq, DOCK_BY_POSTER, budget(sq, DOCK_BY_POSTER));
+        run(sq, DOCK_BY_POSTER, budget(sq));
 }
 
 // Small WRITEs are done while both are held; what may take longer is done with the token alone.
@@ -194,7 +192,7 @@ void dock_sq_leave(struct dock_sq *sq, bool both, bool posted)
         unlock_and_ring(sq, posted);
         return;
     }
-    stay = budget(sq, DOCK_BY_POSTER);
+    stay = budget(sq);
     if (posted && !evicted(sq)) {
         dock_sq_fast(sq, &stay);
         tell(sq, DOCK_BY_POSTER);

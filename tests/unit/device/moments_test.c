@@ -162,9 +162,9 @@ static void a_poll_does_no_more_than_one_budget(void **state)
         polls++;
         if (end_poll(l.a.scq, &wc))
             break;
-        assert_true(dock_peek64(&l.a.qp->rec->bytes_out) - before <= DOCK_BUDGET_ALONE);
+        assert_true(dock_peek64(&l.a.qp->rec->bytes_out) - before <= DOCK_BUDGET_BYTES);
     } while (polls < 1000);
-    assert_in_range(polls, MIB / DOCK_BUDGET_ALONE - 1, MIB / DOCK_BUDGET_ALONE + 1);
+    assert_in_range(polls, MIB / DOCK_BUDGET_BYTES - 1, MIB / DOCK_BUDGET_BYTES + 1);
     expect_runners(&l.a, 0, 1, 0);
     close_lone(&l);
 }
