@@ -383,7 +383,7 @@ static void rnr_retries_are_counted_and_timed(void **state)
 
     (void)state;
     for (unsigned place = 0; place <= HOST_ARENA; place += HOST_ARENA)
-        for (unsigned i = 0; i < sizeof t / sizeof *t; i++)
+        for (unsigned i = 0; place_possible((enum place)place) && i < sizeof t / sizeof *t; i++)
             for (unsigned op = 0; op < 2; op++) {
                 struct dock_qp_mod m = knobs;
                 m.rnr_retry = t[i].retry;
