@@ -155,8 +155,9 @@ static inline void dock_post_open(struct dock_qp *qp, struct dock_post *p)
 }
 
 // Encode one WR into the slot(s) at p->pi. 0; -ENOMEM: exactly `depth` WRs are posted and not yet covered by
-// a polled completion; -EINVAL: too many SGEs or inline bytes, or the opcode has no form here; the queue is
-// unchanged. The WR may be reused at once; inline bytes are read here.
+// a polled completion; -EINVAL: too many SGEs or inline bytes; the queue is unchanged. An opcode that the
+// service has not is found when the request is executed. The WR may be reused at once; inline bytes are read
+// here.
 int dock_post_put(struct dock_post *p, const struct dock_wr *wr);
 
 // Publish, ring, run. Returns when the budget is spent at the latest: executed is another moment than posted.

@@ -8,7 +8,8 @@
 //       MINUS1   -1, errno = expected          VALUE   returns expected, errno is not told
 //       NOTHING  returns nothing, must only not crash
 // A refusal is logged in words (not for VALUE and NOTHING) and changes no object.
-// tests/abi/bad_input_rows.sh fails when an exported function of the public nodes has no line here.
+// tests/abi/bad_input_rows.sh fails when a function has no line here: exported by a public node or our own,
+// or an inline of the header, which reaches ours through a table.
 
 // ---- device list and contexts
 TOTAL(ibv_get_device_list)
@@ -185,7 +186,7 @@ ROW(ibv_create_qp_ex, "an unknown mask", POINTER, EOPNOTSUPP,
 ROW(ibv_create_qp_ex, "creation flags", POINTER, EOPNOTSUPP,
     ibv_create_qp_ex(l.ctx, &(struct ibv_qp_init_attr_ex){.comp_mask = 5, .pd = l.pd, .create_flags = 2}))
 ROW(ibv_qp_to_qp_ex, "no queue", POINTER, EOPNOTSUPP, ibv_qp_to_qp_ex(NULL))
-ROW(ibv_qp_to_qp_ex, "a queue without builders", POINTER, EOPNOTSUPP, ibv_qp_to_qp_ex(l.qp))
+ROW(ibv_qp_to_qp_ex, "a queue without builders", POINTER, EOPNOTSUPP, ibv_qp_to_qp_ex(srq_user))
 ROW(ibv_modify_qp, "no queue", STATUS, EINVAL, ibv_modify_qp(NULL, &out.attr, IBV_QP_STATE))
 ROW(ibv_modify_qp, "no attributes", STATUS, EINVAL, ibv_modify_qp(l.qp, NULL, IBV_QP_STATE))
 ROW(ibv_modify_qp, "no such state", STATUS, EINVAL,
@@ -228,6 +229,161 @@ ROW(ibv_poll_cq, "a negative count", VALUE, 0, ibv_poll_cq(l.cq, -1, &out.wc))
 ROW(ibv_attach_mcast, "a connected queue", STATUS, EINVAL, ibv_attach_mcast(l.qp, &out.gid, 0))
 ROW(ibv_attach_mcast, "no queue", STATUS, EINVAL, ibv_attach_mcast(NULL, &out.gid, 0))
 ROW(ibv_detach_mcast, "a connected queue", STATUS, EINVAL, ibv_detach_mcast(l.qp, &out.gid, 0))
+
+// ---- sections of ibv_wr_*: what is wrong in one fails it as a whole
+ROW(ibv_wr_start, "a queue in RESET", STATUS, EINVAL,
+    (ibv_wr_start(idle), ibv_wr_send(idle), ibv_wr_complete(idle)))
+ROW(ibv_wr_send, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_send(bq)))
+ROW(ibv_wr_send_imm, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_send_imm(bq, 1)))
+ROW(ibv_wr_send_inv, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_send_inv(bq, 1)))
+ROW(ibv_wr_rdma_write, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_rdma_write(bq, 1, 1)))
+ROW(ibv_wr_rdma_write_imm, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_rdma_write_imm(bq, 1, 1, 1)))
+ROW(ibv_wr_rdma_read, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_rdma_read(bq, 1, 1)))
+ROW(ibv_wr_atomic_cmp_swp, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_atomic_cmp_swp(bq, 1, 8, 1, 1)))
+ROW(ibv_wr_atomic_fetch_add, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_atomic_fetch_add(bq, 1, 8, 1)))
+ROW(ibv_wr_local_inv, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_local_inv(bq, 1)))
+ROW(ibv_wr_bind_mw, "an unknown flag", STATUS, EINVAL, flagged(ibv_wr_bind_mw(bq, mw2, 9, &some_bytes)))
+ROW(ibv_wr_bind_mw, "no window", STATUS, EINVAL, built(ibv_wr_bind_mw(bq, NULL, 1, &some_bytes)))
+ROW(ibv_wr_bind_mw, "a range without a region", STATUS, EINVAL,
+    built(ibv_wr_bind_mw(bq, mw2, 1, &(struct ibv_mw_bind_info){.length = 8})))
+ROW(ibv_wr_bind_mw, "an unknown right", STATUS, EINVAL,
+    built(ibv_wr_bind_mw(bq, mw2, 1, &(struct ibv_mw_bind_info){.mw_access_flags = 1 << 15})))
+ROW(ibv_wr_bind_mw, "and then an error", STATUS, EINVAL,
+    built(ibv_wr_bind_mw(bq, mw2, mw2->rkey + 1, &some_bytes), ibv_wr_bind_mw(bq, NULL, 1, &some_bytes)))
+ROW(ibv_wr_send_tso, "not offered", STATUS, EOPNOTSUPP, built(ibv_wr_send_tso(bq, memory, 8, 8)))
+ROW(ibv_wr_atomic_write, "not offered", STATUS, EOPNOTSUPP, built(ibv_wr_atomic_write(bq, 1, 8, memory)))
+ROW(ibv_wr_set_sge_list, "too many SGEs", STATUS, EINVAL,
+    built(ibv_wr_send(bq), ibv_wr_set_sge_list(bq, 3, sges)))
+ROW(ibv_wr_set_sge_list, "SGEs and no list", STATUS, EINVAL,
+    built(ibv_wr_send(bq), ibv_wr_set_sge_list(bq, 1, NULL)))
+TOTAL(ibv_wr_set_sge) // a wrong key or range is found when the request is executed
+ROW(ibv_wr_set_inline_data, "too many bytes", STATUS, EINVAL,
+    built(ibv_wr_send(bq), ibv_wr_set_inline_data(bq, memory, 65)))
+ROW(ibv_wr_set_inline_data, "a read inline", STATUS, EINVAL,
+    built(ibv_wr_rdma_read(bq, 1, 1), ibv_wr_set_inline_data(bq, memory, 8)))
+ROW(ibv_wr_set_inline_data_list, "too many bytes", STATUS, EINVAL,
+    built(ibv_wr_send(bq),
+          ibv_wr_set_inline_data_list(bq, 2, (struct ibv_data_buf[]){{memory, 64}, {memory, 1}})))
+ROW(ibv_wr_set_inline_data_list, "pieces and no list", STATUS, EINVAL,
+    built(ibv_wr_send(bq), ibv_wr_set_inline_data_list(bq, 1, NULL)))
+ROW(ibv_wr_set_ud_addr, "no address handle", STATUS, EINVAL,
+    built(ibv_wr_send(bq), ibv_wr_set_ud_addr(bq, NULL, 1, 1)))
+TOTAL(ibv_wr_set_xrc_srqn) // any number is one of a queue that may exist
+ROW(ibv_wr_complete, "more than the queue holds", VALUE, ENOMEM, overfull())
+
+TOTAL(ibv_wr_abort)
+
+// ---- polling in steps, arming
+ROW(ibv_start_poll, "an unknown mask", STATUS, EINVAL,
+    ibv_start_poll(cq_ex, &(struct ibv_poll_cq_attr){.comp_mask = 1}))
+ROW(ibv_start_poll, "nothing there", VALUE, ENOENT, ibv_start_poll(cq_ex, &(struct ibv_poll_cq_attr){0}))
+TOTAL(ibv_next_poll)
+TOTAL(ibv_end_poll)
+// Readers take nothing; one that was not asked for at creation is not there, as the manual says.
+TOTAL(ibv_wc_read_opcode)
+TOTAL(ibv_wc_read_vendor_err)
+TOTAL(ibv_wc_read_byte_len)
+TOTAL(ibv_wc_read_imm_data)
+TOTAL(ibv_wc_read_invalidated_rkey)
+TOTAL(ibv_wc_read_qp_num)
+TOTAL(ibv_wc_read_src_qp)
+TOTAL(ibv_wc_read_wc_flags)
+TOTAL(ibv_wc_read_slid)
+TOTAL(ibv_wc_read_sl)
+TOTAL(ibv_wc_read_dlid_path_bits)
+TOTAL(ibv_wc_read_completion_ts)
+TOTAL(ibv_wc_read_completion_wallclock_ns)
+TOTAL(ibv_wc_read_cvlan)
+TOTAL(ibv_wc_read_flow_tag)
+TOTAL(ibv_wc_read_tm_info)
+ROW(ibv_req_notify_cq, "another handle", STATUS, ENOENT, strange(l.cq, ibv_req_notify_cq(l.cq, 0)))
+
+// ---- windows, device memory, the null region, advice
+ROW(ibv_bind_mw, "a window of type 2", VALUE, EINVAL, ibv_bind_mw(l.qp, mw2, &(struct ibv_mw_bind){0}))
+ROW(ibv_bind_mw, "a range without a region", VALUE, EINVAL, bind_with(.length = 8))
+ROW(ibv_bind_mw, "a region of another domain", VALUE, EPERM, bind_with(.mr = r.mr))
+ROW(ibv_bind_mw, "an unknown right", STATUS, EINVAL, bind_with(.mw_access_flags = 1 << 15))
+ROW(ibv_dealloc_mw, "another handle", STATUS, ENOENT, strange(mw1, ibv_dealloc_mw(mw1)))
+ROW(ibv_alloc_dm, "no attributes", POINTER, EINVAL, ibv_alloc_dm(l.ctx, NULL))
+ROW(ibv_alloc_dm, "no length", POINTER, EINVAL, dm_with(.length = 0))
+ROW(ibv_alloc_dm, "more than there is", POINTER, EINVAL, dm_with(.length = SIZE_MAX))
+ROW(ibv_alloc_dm, "an alignment above a page", POINTER, EINVAL, dm_with(.length = 8, .log_align_req = 13))
+ROW(ibv_alloc_dm, "an unknown mask", POINTER, EINVAL, dm_with(.length = 8, .comp_mask = 1))
+ROW(ibv_free_dm, "memory in use", STATUS, EBUSY, ibv_free_dm(dm))
+ROW(ibv_memcpy_to_dm, "beyond the end", STATUS, EINVAL, ibv_memcpy_to_dm(dm, 60, memory, 8))
+ROW(ibv_memcpy_to_dm, "no whole words", STATUS, EINVAL, ibv_memcpy_to_dm(dm, 0, memory, 3))
+ROW(ibv_memcpy_to_dm, "an offset that wraps", STATUS, EINVAL, ibv_memcpy_to_dm(dm, UINT64_MAX - 3, memory, 8))
+ROW(ibv_memcpy_from_dm, "beyond the end", STATUS, EINVAL, ibv_memcpy_from_dm(memory, dm, 60, 8))
+ROW(ibv_memcpy_from_dm, "no whole words", STATUS, EINVAL, ibv_memcpy_from_dm(memory, dm, 2, 4))
+ROW(ibv_reg_dm_mr, "not zero-based", POINTER, EINVAL, ibv_reg_dm_mr(l.pd, dm, 0, 8, IBV_ACCESS_LOCAL_WRITE))
+ROW(ibv_reg_dm_mr, "beyond the end", POINTER, EINVAL, ibv_reg_dm_mr(l.pd, dm, 8, 64, IBV_ACCESS_ZERO_BASED))
+ROW(ibv_reg_dm_mr, "a domain of another context", POINTER, EINVAL,
+    ibv_reg_dm_mr(r.pd, dm, 0, 8, IBV_ACCESS_ZERO_BASED))
+ROW(ibv_reg_dm_mr, "remote write without local write", POINTER, EINVAL,
+    ibv_reg_dm_mr(l.pd, dm, 0, 8, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE))
+ROW(ibv_reg_dm_mr, "another handle of the domain", POINTER, ENOENT,
+    strange(l.pd, ibv_reg_dm_mr(l.pd, dm, 0, 8, IBV_ACCESS_ZERO_BASED)))
+ROW(ibv_alloc_null_mr, "another handle of the domain", POINTER, ENOENT,
+    strange(l.pd, ibv_alloc_null_mr(l.pd)))
+ROW(ibv_advise_mr, "unknown advice", STATUS, EOPNOTSUPP, advise(9, 0, &own_bytes, 1))
+ROW(ibv_advise_mr, "unknown flags", STATUS, EOPNOTSUPP, advise(0, 8, &own_bytes, 1))
+ROW(ibv_advise_mr, "no list", STATUS, EINVAL, advise(0, 0, NULL, 1))
+ROW(ibv_advise_mr, "an empty list", STATUS, EINVAL, advise(0, 0, &own_bytes, 0))
+ROW(ibv_advise_mr, "no such region", STATUS, ENOENT, advise(0, 0, sges, 1))
+ROW(ibv_advise_mr, "a region that is not on demand", STATUS, EINVAL, advise(0, 0, &own_bytes, 1))
+
+// ---- XRC domains, thread domains
+ROW(ibv_open_xrcd, "no flags", POINTER, EINVAL, xrcd_with(.comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1))
+ROW(ibv_open_xrcd, "no file, and not to be made", POINTER, EINVAL, xrcd_with(.comp_mask = 3, .fd = -1))
+ROW(ibv_open_xrcd, "a file that is not open", POINTER, EBADF, xrcd_with(.comp_mask = 3, .fd = 1 << 20))
+ROW(ibv_open_xrcd, "unknown flags", POINTER, EINVAL,
+    xrcd_with(.comp_mask = 3, .fd = -1, .oflags = O_CREAT | O_RDWR))
+ROW(ibv_close_xrcd, "a domain in use", STATUS, EBUSY, ibv_close_xrcd(xrcd))
+ROW(ibv_dealloc_td, "a domain in use", STATUS, EBUSY, ibv_dealloc_td(td))
+
+// ---- what is not offered says so
+ROW(ibv_open_qp, "any", POINTER, EOPNOTSUPP, ibv_open_qp(l.ctx, &(struct ibv_qp_open_attr){0}))
+ROW(ibv_modify_qp_rate_limit, "any", STATUS, EOPNOTSUPP,
+    ibv_modify_qp_rate_limit(l.qp, &(struct ibv_qp_rate_limit_attr){0}))
+ROW(ibv_modify_cq, "any", STATUS, EOPNOTSUPP, ibv_modify_cq(l.cq, &(struct ibv_modify_cq_attr){0}))
+ROW(ibv_post_srq_ops, "any", STATUS, EOPNOTSUPP, ibv_post_srq_ops(srq, NULL, NULL))
+ROW(ibv_create_wq, "any", POINTER, EOPNOTSUPP, ibv_create_wq(l.ctx, &(struct ibv_wq_init_attr){0}))
+ROW(ibv_modify_wq, "any", STATUS, EOPNOTSUPP,
+    ibv_modify_wq(&(struct ibv_wq){.context = l.ctx}, &(struct ibv_wq_attr){0}))
+ROW(ibv_destroy_wq, "any", STATUS, EOPNOTSUPP, ibv_destroy_wq(&(struct ibv_wq){.context = l.ctx}))
+TOTAL(ibv_post_wq_recv) // nobody has a queue to post to
+ROW(ibv_create_rwq_ind_table, "any", POINTER, EOPNOTSUPP,
+    ibv_create_rwq_ind_table(l.ctx, &(struct ibv_rwq_ind_table_init_attr){0}))
+ROW(ibv_destroy_rwq_ind_table, "any", STATUS, EOPNOTSUPP,
+    ibv_destroy_rwq_ind_table(&(struct ibv_rwq_ind_table){.context = l.ctx}))
+ROW(ibv_create_flow, "any", POINTER, EOPNOTSUPP, ibv_create_flow(l.qp, &(struct ibv_flow_attr){0}))
+ROW(ibv_destroy_flow, "any", STATUS, EOPNOTSUPP, ibv_destroy_flow(&(struct ibv_flow){.context = l.ctx}))
+ROW(ibv_create_flow_action_esp, "any", POINTER, EOPNOTSUPP,
+    ibv_create_flow_action_esp(l.ctx, &(struct ibv_flow_action_esp_attr){0}))
+ROW(ibv_modify_flow_action_esp, "any", STATUS, EOPNOTSUPP,
+    ibv_modify_flow_action_esp(&(struct ibv_flow_action){.context = l.ctx}, NULL))
+ROW(ibv_destroy_flow_action, "any", STATUS, EOPNOTSUPP,
+    ibv_destroy_flow_action(&(struct ibv_flow_action){.context = l.ctx}))
+ROW(ibv_create_counters, "any", POINTER, EOPNOTSUPP,
+    ibv_create_counters(l.ctx, &(struct ibv_counters_init_attr){0}))
+ROW(ibv_destroy_counters, "any", STATUS, EOPNOTSUPP,
+    ibv_destroy_counters(&(struct ibv_counters){.context = l.ctx}))
+ROW(ibv_attach_counters_point_flow, "any", STATUS, EOPNOTSUPP,
+    ibv_attach_counters_point_flow(&(struct ibv_counters){.context = l.ctx}, NULL, NULL))
+ROW(ibv_read_counters, "any", STATUS, EOPNOTSUPP,
+    ibv_read_counters(&(struct ibv_counters){.context = l.ctx}, NULL, 0, 0))
+
+// ---- ours
+ROW(drydock_create_direct_qp, "no domain", POINTER, EINVAL, drydock_create_direct_qp(NULL, &usual))
+ROW(drydock_create_direct_qp, "no attributes", POINTER, EINVAL, drydock_create_direct_qp(l.pd, NULL))
+ROW(drydock_create_direct_qp, "a ring of no blocks", POINTER, EINVAL, direct_with(.cap = {0, 1, 1, 1, 0}))
+ROW(drydock_create_direct_qp, "more blocks than a ring has", POINTER, EINVAL,
+    direct_with(.cap = {65537, 1, 1, 1, 0}))
+ROW(drydock_create_direct_qp, "a CQ that is too short", POINTER, EINVAL,
+    direct_with(.cap = {4096, 1, 1, 1, 0}))
+ROW(drydock_direct_queue, "no queue", STATUS, EINVAL, drydock_direct_queue(NULL, &out.direct))
+ROW(drydock_direct_queue, "no place", STATUS, EINVAL, drydock_direct_queue(l.qp, NULL))
+ROW(drydock_direct_queue, "a queue of the library's", STATUS, EINVAL, drydock_direct_queue(l.qp, &out.direct))
 
 // ---- address handles
 ROW(ibv_create_ah, "no domain", POINTER, EINVAL, ibv_create_ah(NULL, &out.av))

@@ -54,6 +54,8 @@ static void behind_the_device_lies_a_readable_table(void **state)
     ibv_free_device_list(list);
 }
 
+#define PLACE(field) (offsetof(struct verbs_context, field) / sizeof(void *))
+
 static void a_context_is_extended_and_its_tables_are_filled(void **state)
 {
     struct verbs_context *v = verbs_get_ctx(ctx);
@@ -65,6 +67,11 @@ static void a_context_is_extended_and_its_tables_are_filled(void **state)
     for (size_t i = 0; i < sizeof ctx->ops / sizeof *op; i++)
         if (!op[i])
             fail_msg("ibv_context_ops has a NULL at index %zu: an inline of the header would jump there", i);
+    op = (void *const *)v;
+    for (size_t i = 0; i < offsetof(struct verbs_context, _ABI_placeholder3) / sizeof *op; i++)
+        if (!op[i] && i != PLACE(priv) && i != PLACE(ABI_placeholder1) && i != PLACE(ABI_placeholder2))
+            fail_msg("verbs_context has a NULL at index %zu: its caller is told EOPNOTSUPP without a word",
+                     i);
     assert_true(ctx->async_fd >= 0);
     assert_true(ctx->num_comp_vectors >= 1);
 }

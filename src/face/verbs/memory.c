@@ -76,8 +76,11 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 static struct vb_mr *special_mr(struct ibv_pd *pd, const char *call)
 {
-    struct vb_mr *mr = calloc(1, sizeof *mr);
+    struct vb_mr *mr;
 
+    if (!vb_pd_known(pd))
+        return vb_none(dock_refuse(-ENOENT, "%s: no domain has handle %#x", call, pd->handle));
+    mr = calloc(1, sizeof *mr);
     if (!mr)
         return vb_none(dock_refuse(-ENOMEM, "%s: no memory", call));
     mr->special = true;

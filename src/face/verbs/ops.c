@@ -9,6 +9,7 @@ void vb_fill_ops(struct verbs_context *v)
 {
     struct ibv_context_ops *ops = &v->context.ops;
 
+    vb_fill_refusals(v);
     v->query_port = vb_query_port;
     v->query_device_ex = vb_query_device_ex;
     v->query_rt_values = vb_query_rt_values;

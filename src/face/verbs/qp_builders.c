@@ -156,6 +156,25 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
     begin(ex, DOCK_OP_SEND_INV)->rkey = invalidate_rkey;
 }
 
+// Operations that no service has: the section fails when it is completed.
+static void refuse_op(struct ibv_qp_ex *ex, const char *call)
+{
+    fail(vb_qp_ex(ex)->build,
+         dock_refuse(EOPNOTSUPP, "%s: queue %u: the operation is not offered", call, ex->qp_base.qp_num));
+}
+
+static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+    (void)hdr, (void)hdr_sz, (void)mss;
+    refuse_op(ex, "ibv_wr_send_tso");
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
+{
+    (void)rkey, (void)remote_addr, (void)atomic_wr;
+    refuse_op(ex, "ibv_wr_atomic_write");
+}
+
 // ---- setters
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
@@ -181,6 +200,11 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
                                     ex->qp_base.qp_num, num_sge, qp->send_sge));
         return;
     }
+    if (num_sge && !sg_list) {
+        fail(qp->build,
+             dock_refuse(EINVAL, "ibv_wr: queue %u: %zu SGEs without a list", ex->qp_base.qp_num, num_sge));
+        return;
+    }
     memcpy(qp->build->sge, sg_list, num_sge * sizeof *sg_list);
     qp->build->wr.nsge = (uint8_t)num_sge;
 }
@@ -204,6 +228,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const 
     struct vb_build *b = qp->build;
     size_t bytes = 0;
 
+    if (num_buf && !buf_list) {
+        fail(b, dock_refuse(EINVAL, "ibv_wr: queue %u: inline data without a list", ex->qp_base.qp_num));
+        return;
+    }
     for (size_t i = 0; i < num_buf; i++) {
         if (!takes_inline(b->wr.op) || buf_list[i].length > qp->inline_max - bytes) {
             fail(b, dock_refuse(takes_inline(b->wr.op) ? vb_misfit() : EINVAL,
@@ -307,6 +335,8 @@ static void fill(struct ibv_qp_ex *ex)
     ex->wr_send = wr_send;
     ex->wr_send_imm = wr_send_imm;
     ex->wr_send_inv = wr_send_inv;
+    ex->wr_send_tso = wr_send_tso;
+    ex->wr_atomic_write = wr_atomic_write;
     ex->wr_set_ud_addr = wr_set_ud_addr;
     ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
     ex->wr_set_inline_data = wr_set_inline_data;

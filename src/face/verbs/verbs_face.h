@@ -297,11 +297,12 @@ bool vb_is_our_device(const struct ibv_device *device, const char *call);
 // Where `drydock run` laid the private /sys and /dev, "" without it. A static string.
 const char *vb_private_root(void);
 
-// ---- ops.c
+// ---- ops.c, refused.c
 
-// Fill what header inlines reach through a context. What is not offered stays NULL in verbs_context (the
-// inlines answer EOPNOTSUPP) and is a refusing function in ibv_context_ops (they do not look there).
+// Fill what header inlines reach through a context. No entry stays empty: what is not offered is a function
+// that says so.
 void vb_fill_ops(struct verbs_context *v);
+void vb_fill_refusals(struct verbs_context *v);
 
 // ---- verbs_error.c
 
