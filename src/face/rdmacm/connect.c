@@ -183,13 +183,25 @@ static int ready_to_use(struct cm_id *id, const char *call)
     return ret ? cm_fail(ret) : 0;
 }
 
+// The peer accepted and closed before its answer was looked at: there was a connection, and its end is told
+// next.
+static bool ended_already(struct cm_id *id)
+{
+    bool ended;
+
+    cm_acquire();
+    ended = id->state == CM_DREQ_RCVD;
+    cm_release();
+    return ended;
+}
+
 int cm_finish_response(struct cm_id *id)
 {
     int ret = cm_qp_to_rtr(id, RDMA_MAX_RESP_RES);
 
     if (!ret)
         ret = cm_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
-    if (!ret)
+    if (!ret && !ended_already(id))
         ret = ready_to_use(id, "rdma_get_cm_event");
     if (ret) {
         int why = errno;
@@ -378,6 +390,15 @@ static void part(struct cm_id *id)
     default:
         return;
     }
+}
+
+void cm_part(struct cm_id *id)
+{
+    cm_acquire();
+    if (id->state == CM_REP_SENT)
+        id->state = CM_ESTABLISHED;
+    part(id);
+    cm_release();
 }
 
 int rdma_disconnect(struct rdma_cm_id *rid)

@@ -138,6 +138,7 @@ static void on_disconnect_request(struct cm_id *id)
     switch (id->state) {
     case CM_ESTABLISHED:
     case CM_REP_SENT:
+    case CM_REP_RCVD: // accepted and closed at once: who takes the reply finds the end behind it
         id->state = CM_DREQ_RCVD;
         cm_set_deadline(id, 0);
         break;

@@ -314,6 +314,9 @@ void cm_goodbye(struct cm_id *id);
 int cm_try_request(struct cm_id *id, uint64_t now_ms);
 // Delivery of a CONNECT_RESPONSE, without lock: move the queue pair, tell the peer. 0, or -1 and errno.
 int cm_finish_response(struct cm_id *id);
+// End the connection, though the peer may not have said yet that it has our reply: it finds one that ended.
+// Takes the lock.
+void cm_part(struct cm_id *id);
 
 // ---- qp.c
 

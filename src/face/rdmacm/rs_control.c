@@ -280,8 +280,11 @@ int rclose(int socket)
 
     if (!rs)
         return -1;
-    if (rs->state == RS_CONNECTING && rs->passive) // the last word of the handshake is on its way
-        rs_wait(rs, rs_connected, true);
+    if (rs->state == RS_CONNECTING && rs->passive) { // nothing was sent yet that could be waited for
+        rs_wait(rs, rs_connected, false);
+        if (rs->state == RS_CONNECTING)
+            cm_part(cm_id(rs->id));
+    }
     if (rs->state == RS_UP)
         linger(rs);
     if (rs->state == RS_UP)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // link: rdmacm
-// timeout: 600
+// timeout: 240
 // The n-th allocation or system call in the life of a program that connects fails, for every n until nothing
 // fails any more: a connection of ids whose both ends are here, endpoints, a datagram id in a group, a stream
 // of rsockets. A failing call returns -1 or NULL and errno, or its outcome is an event that says so; nobody

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/seed.h"
 #include "face/lib/cm.h"
 
@@ -228,6 +229,42 @@ static void connecting_without_waiting(void **state)
     CHECK_INT(rpoll(&p, 1, CM_WAIT_MS), 1);
     CHECK_INT(rclose(listener), 0);
     close_both();
+}
+
+// As with TCP: who accepts and closes does not wait until the other has taken notice, and the other finds a
+// connection, and its end.
+static void closing_what_was_just_accepted_waits_for_nobody(void **state)
+{
+    socklen_t len = sizeof(int), size = sizeof(struct sockaddr_in);
+    uint16_t port;
+    int listener = listen_on(&port, 0), err = -1;
+    struct pollfd p;
+    uint64_t start;
+    char c;
+
+    (void)state;
+    CHECK_INT(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+    right = rsocket(AF_INET, SOCK_STREAM, 0);
+    CHECK_INT(rfcntl(right, F_SETFL, O_NONBLOCK), 0);
+    CHECK_INT(rconnect(right, cm_addr4("127.0.0.1", port), size), -1);
+    CHECK_INT(errno, EINPROGRESS);
+    left = -1;
+    for (start = dock_now_ns(); left < 0 && dock_now_ns() - start < CM_WAIT_MS * 1000000ull;) {
+        p = (struct pollfd){.fd = right, .events = POLLOUT};
+        CHECK_INT(rpoll(&p, 1, 1), 0);
+        left = raccept(listener, NULL, NULL);
+    }
+    CHECK(left >= 0);
+    start = dock_now_ns();
+    CHECK_INT(rclose(left), 0);
+    CHECK(dock_now_ns() - start < CM_WAIT_MS * 1000000ull / 2); // the other end had no turn meanwhile
+    p = (struct pollfd){.fd = right, .events = POLLIN};
+    CHECK_INT(rpoll(&p, 1, CM_WAIT_MS), 1);
+    CHECK_INT(rgetsockopt(right, SOL_SOCKET, SO_ERROR, &err, &len), 0);
+    CHECK_INT(err, 0);
+    CHECK_INT(rrecv(right, &c, 1, 0), 0);
+    CHECK_INT(rclose(right), 0);
+    CHECK_INT(rclose(listener), 0);
 }
 
 static void polling_mixes_with_other_descriptors(void **state)
@@ -453,6 +490,7 @@ int main(void)
         cmocka_unit_test(pieces_and_peeks),
         cmocka_unit_test(a_full_stream_says_so_and_polling_tells_when),
         cmocka_unit_test(connecting_without_waiting),
+        cmocka_unit_test(closing_what_was_just_accepted_waits_for_nobody),
         cmocka_unit_test(polling_mixes_with_other_descriptors),
         cmocka_unit_test(a_refused_connection_is_refused),
         cmocka_unit_test(what_was_sent_before_the_end_is_still_read),
