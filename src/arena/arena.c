@@ -236,8 +236,9 @@ static int acquire(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t
         return dock_refuse(-EFBIG, "%llu bytes do not fit into one arena window of %llu MiB",
                            (unsigned long long)size, (1ull << a->view.shift) >> 20);
     if (!is_ours(a))
-        return dock_refuse(-EIO,
-                           "the arena is not this process's any more (fork, or its descriptor was closed)");
+        return dock_refuse(
+            -EIO, "the arena is not this process's any more (fork, or its descriptor was closed), or "
+                  "cannot be looked at");
     return take(a, up(size, GRAIN), align, off);
 }
 
@@ -274,15 +275,9 @@ void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size)
     give(a, off, up(size, GRAIN));
 }
 
-static uint64_t inode_of(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) ? 0 : st.st_ino;
-}
-
 int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
 {
+    struct stat st;
     uint64_t off = 0;
     int fd = -1, ret = 0;
 
@@ -298,8 +293,12 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     ret = -pthread_mutex_init(&a->lock, NULL);
     if (ret)
         goto close_view;
-    a->inode = inode_of(a->view.fd);
-    ret = grow(a);
+    ret = fstat(a->view.fd, &st) ? -errno : 0;
+    if (ret)
+        dock_error("the arena that was made cannot be looked at: %s", strerror(-ret));
+    a->inode = ret ? 0 : st.st_ino;
+    if (!ret)
+        ret = grow(a);
     if (!ret && first)
         ret = dock_arena_alloc(a, first, GRAIN, &off); // the first allocation of an empty window is at 0
     if (!ret && !dock_view_at(&a->view, 0, first))

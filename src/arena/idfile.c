@@ -71,12 +71,15 @@ static int lock_header(int fd)
     return ret;
 }
 
-// A program that closes all descriptors may have given our number to a file of its own.
+// A program that closes all descriptors may have given our number to a file of its own. One that is open and
+// tells nothing of itself counts as ours.
 static bool still_ours(const struct dock_idfile *f)
 {
     struct stat st;
 
-    return !fstat(f->fd, &st) && st.st_dev == f->dev && st.st_ino == f->ino;
+    if (fstat(f->fd, &st))
+        return errno != EBADF;
+    return st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
 int dock_idfile_lock(struct dock_idfile *f)
@@ -258,9 +261,11 @@ int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out)
     if (!fstatat(dir->fd, DOCK_IDFILE_NAME, &st, AT_SYMLINK_NOFOLLOW))
         for (f = files; f && (f->dev != st.st_dev || f->ino != st.st_ino);)
             f = f->next;
-    if (!f)
+    else if (errno != ENOENT) // we may have it
+        ret = say(dir, -errno, strerror(errno));
+    if (!f && !ret)
         ret = first_open(dir, out);
-    else if (still_ours(f) || !(ret = reopen(dir, f))) {
+    else if (f && (still_ours(f) || !(ret = reopen(dir, f)))) {
         f->users++;
         *out = f;
     }

@@ -164,8 +164,14 @@ static char *window_at(struct dock_view *v, unsigned window)
     char *base = atomic_load_explicit(&v->window[window], memory_order_relaxed);
     struct stat st;
 
-    if (base || fstat(v->fd, &st) || (window + 1) * size > (uint64_t)st.st_size)
+    if (base)
         return base;
+    if (fstat(v->fd, &st)) {
+        dock_error("an arena cannot be looked at: %s", strerror(errno));
+        return NULL;
+    }
+    if ((window + 1) * size > (uint64_t)st.st_size)
+        return NULL;
     dock_views_lock(); // nobody sees the mapping and takes it for the program's
     base = map_window(v->fd, window * size, size);
     if (base)

@@ -18,7 +18,18 @@ struct dock_chan {
     pthread_mutex_t lock;
     pthread_cond_t acked;
     struct waiting *head, **tail;
+    struct waiting reserve; // for an event that comes when the process is out of memory
+    bool reserve_taken;
 };
+
+// The lock is held.
+static void discard(struct dock_chan *chan, struct waiting *w)
+{
+    if (w == &chan->reserve)
+        chan->reserve_taken = false;
+    else
+        free(w);
+}
 
 int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
 {
@@ -65,21 +76,27 @@ void dock_chan_join(struct dock_chan *chan)
 static void deliver(struct dock_cq *cq)
 {
     struct dock_chan *chan = cq->chan;
-    struct waiting *w = chan ? malloc(sizeof *w) : NULL;
+    struct waiting *w;
 
-    if (!w) {
-        if (chan)
-            dock_error("no memory for a completion event of CQ %u: it is lost", cq->id);
+    if (!chan)
         return;
-    }
-    dock_set32(&cq->asked, 0);
-    atomic_fetch_add_explicit(&cq->told, 1, memory_order_relaxed); // a count
-    *w = (struct waiting){.cq = cq};
+    w = malloc(sizeof *w);
     pthread_mutex_lock(&chan->lock);
-    *chan->tail = w;
-    chan->tail = &w->next;
-    dock_tokens_add(&chan->tokens);
+    if (!w && !chan->reserve_taken) {
+        w = &chan->reserve;
+        chan->reserve_taken = true;
+    }
+    if (w) {
+        dock_set32(&cq->asked, 0);
+        atomic_fetch_add_explicit(&cq->told, 1, memory_order_relaxed); // a count
+        *w = (struct waiting){.cq = cq};
+        *chan->tail = w;
+        chan->tail = &w->next;
+        dock_tokens_add(&chan->tokens);
+    }
     pthread_mutex_unlock(&chan->lock);
+    if (!w)
+        dock_error("no memory for a completion event of CQ %u: it is lost", cq->id);
 }
 
 static uint32_t waiting_in(const struct dock_cq *cq)
@@ -145,8 +162,8 @@ static int take_head(struct dock_chan *chan, void **cq_user)
         chan->tail = &chan->head;
     w->cq->chan_events++;
     *cq_user = w->cq->user;
+    discard(chan, w);
     pthread_mutex_unlock(&chan->lock);
-    free(w);
     return 0;
 }
 
@@ -201,7 +218,7 @@ void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq)
             continue;
         }
         *at = w->next;
-        free(w);
+        discard(chan, w);
         dock_tokens_drop(&chan->tokens, 1);
     }
     for (chan->tail = &chan->head; *chan->tail;)

@@ -19,6 +19,7 @@
 #define RAW_HOT_NS 50000ull   // a raw doorbell is polled so long after it last moved
 #define RAW_IDLE_NS 1000000ull
 #define DEEP_NS 1000000000ull
+#define FAULT_NAP_NS 1000000 // after a wait that failed, and may not fail again
 
 enum { AWAKE, TICKING, DEEP };
 enum { TAG_BELL = 1u << 31, TAG_LISTEN };
@@ -124,8 +125,12 @@ static void wait_in_epoll(struct dock_dev *dev, uint64_t ns)
     }
     if (dev->no_fine_wait)
         n = epoll_wait(dev->epoll_fd, e, 8, (int)((ns + 999999) / 1000000));
-    if (n < 0 && errno == EBADF) // the program closed all its descriptors: it is alive, and so are we
+    if (n < 0 && errno != EINTR) { // nothing may keep us busy
+        if (errno != EBADF && ns > FAULT_NAP_NS)
+            t = (struct timespec){.tv_nsec = FAULT_NAP_NS};
+        // else the program closed all its descriptors: it is alive, and so are we
         clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+    }
     pthread_mutex_lock(&dev->adopt.gate);
     for (int i = 0; i < n; i++)
         serve(dev, &e[i]);

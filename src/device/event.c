@@ -18,8 +18,19 @@ struct dock_events {
     struct dock_tokens tokens;
     pthread_mutex_t lock;
     struct entry *head, **tail;
+    struct entry reserve; // for an event that comes when the process is out of memory
+    bool reserve_taken;
     struct dock_events *next; // of the device
 };
+
+// The lock is held.
+static void discard(struct dock_events *ev, struct entry *e)
+{
+    if (e == &ev->reserve)
+        ev->reserve_taken = false;
+    else
+        free(e);
+}
 
 int dock_events_open(struct dock_dev *dev, struct dock_events **out)
 {
@@ -57,7 +68,7 @@ void dock_events_close(struct dock_events *ev)
     while (ev->head) {
         struct entry *e = ev->head;
         ev->head = e->next;
-        free(e);
+        discard(ev, e); // nobody else has the queue any more
     }
     pthread_mutex_destroy(&ev->lock);
     dock_tokens_close(&ev->tokens);
@@ -81,16 +92,20 @@ static void append(struct dock_events *ev, const struct dock_event *event, dock_
     if (dock_peek32(&ev->skip) >> event->kind & 1)
         return;
     e = malloc(sizeof *e);
-    if (!e) {
-        dock_error("no memory for an asynchronous event: it is lost");
-        return;
-    }
-    *e = (struct entry){.event = *event, .got = got};
     pthread_mutex_lock(&ev->lock);
-    *ev->tail = e;
-    ev->tail = &e->next;
-    dock_tokens_add(&ev->tokens);
+    if (!e && !ev->reserve_taken) {
+        e = &ev->reserve;
+        ev->reserve_taken = true;
+    }
+    if (e) {
+        *e = (struct entry){.event = *event, .got = got};
+        *ev->tail = e;
+        ev->tail = &e->next;
+        dock_tokens_add(&ev->tokens);
+    }
     pthread_mutex_unlock(&ev->lock);
+    if (!e)
+        dock_error("no memory for an asynchronous event: it is lost");
 }
 
 void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *event,
@@ -121,9 +136,9 @@ int dock_events_get(struct dock_events *ev, struct dock_event *out)
         ev->tail = &ev->head;
     if (e->got)
         atomic_fetch_add_explicit(e->got, 1, memory_order_relaxed); // ordered by ev->lock
-    pthread_mutex_unlock(&ev->lock);
     *out = e->event;
-    free(e);
+    discard(ev, e);
+    pthread_mutex_unlock(&ev->lock);
     return 0;
 }
 
@@ -160,7 +175,7 @@ void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *go
             continue;
         }
         *at = e->next;
-        free(e);
+        discard(ev, e);
         dock_tokens_drop(&ev->tokens, 1);
     }
     for (ev->tail = &ev->head; *ev->tail;)

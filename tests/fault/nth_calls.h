@@ -8,8 +8,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -40,11 +43,48 @@ static bool fails(const char *call, int code)
     return true;
 }
 
+static dock_a32 life_number; // which one: what fails, fails in neighbouring lives in different ways
+
+static bool waits_succeed; // of a program that waits by calls of its own as well
+
+// Of calls that wait, and are begun anew after a signal: a signal, or a fault that is told.
+static int interruption(void)
+{
+    return dock_peek32(&life_number) & 1 ? EINTR : EIO;
+}
+
+// The engine's sleep. Every fourth life is on a kernel that has epoll_wait alone; in the others the newer
+// call fails as for a signal, with a fault, and as if it were forbidden from now on. None of them may end the
+// engine's work, nor keep it busy.
+static bool no_fine_wait(void)
+{
+    static const int code[4] = {ENOSYS, EINTR, EIO, ENOSYS};
+    uint32_t kind = dock_peek32(&life_number) % 4;
+
+    if (kind)
+        return fails("epoll_pwait2", code[kind]);
+    errno = ENOSYS;
+    return true;
+}
+
+// The n-th call from now on fails; 0: none.
+static inline void arm(long n)
+{
+    if (n)
+        dock_set32(&life_number, (uint32_t)n);
+    dock_publish64(&countdown, (uint64_t)n);
+}
+
 static long (*real_syscall)(long, ...);
+static FILE *(*real_fopen)(const char *, const char *), *(*real_fdopen)(int, const char *);
+static int (*real_getifaddrs)(struct ifaddrs **);
 
 static __attribute__((constructor)) void find_real(void)
 {
     real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    real_fopen = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
+    real_fdopen = (FILE * (*)(int, const char *)) dlsym(RTLD_NEXT, "fdopen");
+    real_getifaddrs = (int (*)(struct ifaddrs **))dlsym(RTLD_NEXT, "getifaddrs");
 }
 
 #define SYS(...) real_syscall(__VA_ARGS__)
@@ -99,8 +139,7 @@ long syscall(long n, ...)
         a[i] = va_arg(args, long);
     va_end(args);
     if ((n == SYS_pidfd_open && fails("pidfd_open", ENOSYS)) ||
-        (n == SYS_membarrier && fails("membarrier", ENOSYS)) ||
-        (n == SYS_epoll_pwait2 && fails("epoll_pwait2", ENOSYS)))
+        (n == SYS_membarrier && fails("membarrier", ENOSYS)) || (n == SYS_epoll_pwait2 && no_fine_wait()))
         return -1;
     return SYS(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -242,6 +281,79 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *l, unsigned long nl, co
                           unsigned long nr, unsigned long flags)
 {
     return fails("process_vm_writev", ENOMEM) ? -1 : SYS(SYS_process_vm_writev, pid, l, nl, r, nr, flags);
+}
+
+int fstat(int fd, struct stat *st)
+{
+    return fails("fstat", EIO) ? -1 : (int)SYS(SYS_fstat, fd, st);
+}
+
+int stat(const char *path, struct stat *st)
+{
+    return fails("stat", EACCES) ? -1 : (int)SYS(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+int fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    return fails("fstatat", EACCES) ? -1 : (int)SYS(SYS_newfstatat, dir, path, st, flags);
+}
+
+ssize_t readlink(const char *path, char *to, size_t size)
+{
+    return fails("readlink", EACCES) ? -1 : SYS(SYS_readlinkat, AT_FDCWD, path, to, size);
+}
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+    return fails("getsockopt", ENOBUFS) ? -1 : (int)SYS(SYS_getsockopt, fd, level, name, value, len);
+}
+
+int getifaddrs(struct ifaddrs **list)
+{
+    return fails("getifaddrs", ENOBUFS) ? -1 : real_getifaddrs(list);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    return fails("fopen", EMFILE) ? NULL : real_fopen(path, mode);
+}
+
+FILE *fdopen(int fd, const char *mode)
+{
+    return fails("fdopen", ENOMEM) ? NULL : real_fdopen(fd, mode);
+}
+
+int pipe2(int fd[2], int flags)
+{
+    return fails("pipe2", EMFILE) ? -1 : (int)SYS(SYS_pipe2, fd, flags);
+}
+
+// A read that a signal ends is begun anew, or told to who waits in it; with a fault the file has told
+// nothing.
+ssize_t read(int fd, void *to, size_t size)
+{
+    return !waits_succeed && fails("read", interruption()) ? -1 : SYS(SYS_read, fd, to, size);
+}
+
+ssize_t write(int fd, const void *from, size_t size)
+{
+    return !waits_succeed && fails("write", interruption()) ? -1 : SYS(SYS_write, fd, from, size);
+}
+
+int poll(struct pollfd *p, nfds_t n, int ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    return !waits_succeed && fails("poll", interruption())
+               ? -1
+               : (int)SYS(SYS_ppoll, p, n, ms < 0 ? NULL : &t, NULL, 0);
+}
+
+int epoll_wait(int ep, struct epoll_event *e, int n, int ms)
+{
+    return !waits_succeed && fails("epoll_wait", interruption())
+               ? -1
+               : (int)SYS(SYS_epoll_pwait, ep, e, n, ms, NULL, 0);
 }
 
 int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*body)(void *), void *arg)

@@ -356,9 +356,9 @@ static int one(long n, struct wealth *before, bool *failed, bool *error)
 
     dock_debug("%s", "");
     atomic_store(&failed_call, NULL);
-    dock_publish64(&countdown, (uint64_t)n);
+    arm(n);
     int ret = live(&l);
-    dock_publish64(&countdown, 0);
+    arm(0);
     struct wealth after = count();
     *failed = atomic_load(&failed_call) != NULL;
     *error = ret != 0;

@@ -281,10 +281,11 @@ static int up_noticed(void)
     v.noticed = urma_import_jetty_async(v.notifier, v.name, &token, 1, 10000);
     if (!v.noticed)
         return made(NULL);
-    if (urma_wait_notify(v.notifier, 1, &got, 10000) == 1 && got.tjetty == v.noticed && !got.status)
+    int n = urma_wait_notify(v.notifier, 1, &got, 10000), waited = errno;
+    if (n == 1 && got.tjetty == v.noticed && !got.status)
         return 0;
     urma_unimport_jetty_async(v.noticed);
-    return EBADMSG;
+    return n < 0 ? waited : EBADMSG;
 }
 
 static int down_noticed(void)
@@ -359,6 +360,7 @@ static const struct step urma_steps[] = {
 int main(int argc, char **argv)
 {
     program = "fault/nth_urma_test";
+    fault = URMA_FAIL; // it has no number of its own
     steps = urma_steps;
     nsteps = sizeof urma_steps / sizeof *urma_steps;
     return nth_main(argc, argv, 60);

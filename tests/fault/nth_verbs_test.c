@@ -2,9 +2,10 @@
 // link: verbs
 // timeout: 240
 // The n-th allocation or system call of a verbs program's whole life fails, for
-// every n until nothing fails any more: open, one object of each kind, a transfer, everything destroyed,
-// close. A failing creator returns NULL and errno, the others a positive errno value; each with a reason;
-// descriptors, mappings and heap blocks are as before. One failure: nth_verbs_test N
+// every n until nothing fails any more: open, one object of each kind, a transfer, a datagram and one to a
+// group, an event of each kind, everything destroyed, close. A failing creator returns NULL and errno, the
+// others a positive errno value; each with a reason; descriptors, mappings and heap blocks are as before. One
+// failure: nth_verbs_test N
 #ifdef DOCK_SANITIZED
 int main(void)
 {
@@ -33,10 +34,10 @@ static struct {
     struct ibv_cq_ex *cq_ex;
     struct ibv_srq *srq;
     struct ibv_qp *qp;
-    struct ibv_ah *ah;
+    struct ibv_ah *ah, *group_ah;
     struct ibv_xrcd *xrcd;
     struct ibv_srq *shared;
-    struct ibv_qp *target;
+    struct ibv_qp *target, *ud;
     union ibv_gid gid;
     int file; // names the XRC domain
 } v;
@@ -302,6 +303,130 @@ static int up_move(void)
     return memory[4096 + 63] == 0x2d ? 0 : EBADMSG;
 }
 
+static int up_ud(void)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = v.cq, .recv_cq = v.cq, .cap = {8, 8, 1, 1, 0}, .qp_type = IBV_QPT_UD};
+    struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11111111};
+    int err = made(v.ud = ibv_create_qp(v.pd, &init));
+
+    if (err)
+        return err;
+    err = ibv_modify_qp(v.ud, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    a.qp_state = IBV_QPS_RTR;
+    if (!err)
+        err = ibv_modify_qp(v.ud, &a, IBV_QP_STATE);
+    a.qp_state = IBV_QPS_RTS;
+    if (!err)
+        err = ibv_modify_qp(v.ud, &a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+    if (err)
+        ibv_destroy_qp(v.ud);
+    return err;
+}
+
+static int down_ud(void)
+{
+    return ibv_destroy_qp(v.ud);
+}
+
+static const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, 1, 2, 3}};
+
+static int up_join(void)
+{
+    return ibv_attach_mcast(v.ud, &group, 0);
+}
+
+static int down_join(void)
+{
+    return ibv_detach_mcast(v.ud, &group, 0);
+}
+
+static int up_group_ah(void)
+{
+    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = group, .hop_limit = 1}};
+
+    return made(v.group_ah = ibv_create_ah(v.pd, &attr));
+}
+
+static int down_group_ah(void)
+{
+    return ibv_destroy_ah(v.group_ah);
+}
+
+// One to ourselves or to the group we are in. It may be lost where something has failed, and only there.
+static int datagram(struct ibv_ah *to, uint32_t qpn, char byte)
+{
+    struct ibv_sge from = {.addr = (uintptr_t)memory, .length = 64, .lkey = v.mr->lkey},
+                   at = {.addr = (uintptr_t)memory + 2048, .length = 40 + 64, .lkey = v.mr->lkey};
+    struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1, .sg_list = &at, .num_sge = 1};
+    struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND,
+                                   .sg_list = &from,
+                                   .num_sge = 1,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .wr.ud = {.ah = to, .remote_qpn = qpn, .remote_qkey = 0x11111111}};
+    uint64_t end = dock_now_ns() + 1000000000ull;
+    int err = ibv_post_recv(v.ud, &recv, &bad_recv), n = 0, got = 0;
+    struct ibv_wc wc[2];
+
+    memset(memory, byte, 64);
+    if (!err)
+        err = ibv_post_send(v.ud, &wr, &bad);
+    while (!err && got < 2 && dock_now_ns() < end && (n = ibv_poll_cq(v.cq, 2 - got, wc + got)) >= 0)
+        got += n;
+    if (err || n < 0)
+        return err ? err : EIO;
+    if (got == 1 && wc[0].opcode == IBV_WC_SEND && !wc[0].status)
+        return atomic_load(&failed_call) ? 0 : ETIMEDOUT;
+    if (got < 2 || wc[0].status || wc[1].status)
+        return copy_failed() ? 0 : EBADMSG;
+    return memory[2048 + 40 + 63] == byte ? 0 : EBADMSG;
+}
+
+static int up_datagrams(void)
+{
+    return datagram(v.ah, v.ud->qp_num, 0x31) ?: datagram(v.group_ah, 0xffffff, 0x32);
+}
+
+// Is there an event? Asked in a way that cannot fail: only what the program's call meets counts.
+static bool told(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct timespec t = {.tv_sec = 2};
+
+    return SYS(SYS_ppoll, &p, 1, &t, NULL, 0) == 1;
+}
+
+// The one that the move has made.
+static int up_event(void)
+{
+    struct ibv_cq *cq;
+    void *context;
+
+    if (!told(v.channel->fd))
+        return ETIMEDOUT;
+    if (ibv_get_cq_event(v.channel, &cq, &context))
+        return errno;
+    ibv_ack_cq_events(cq, 1);
+    return cq == v.cq ? 0 : EBADMSG;
+}
+
+// A queue with a shared receive queue that ends tells so.
+static int up_async(void)
+{
+    struct ibv_qp_attr a = {.qp_state = IBV_QPS_ERR};
+    struct ibv_async_event e;
+    int err = ibv_modify_qp(v.qp, &a, IBV_QP_STATE);
+
+    if (err)
+        return err;
+    if (!told(v.ctx->async_fd))
+        return ETIMEDOUT;
+    if (ibv_get_async_event(v.ctx, &e))
+        return errno;
+    ibv_ack_async_event(&e);
+    return e.event_type == IBV_EVENT_QP_LAST_WQE_REACHED && e.element.qp == v.qp ? 0 : EBADMSG;
+}
+
 static const struct step verbs_steps[] = {
     {"list", up_list, down_list},
     {"context", up_ctx, down_ctx},
@@ -322,6 +447,12 @@ static const struct step verbs_steps[] = {
     {"XRC target", up_target, down_target},
     {"connect", up_connect, nothing},
     {"move", up_move, nothing},
+    {"completion event", up_event, nothing},
+    {"UD queue pair", up_ud, down_ud},
+    {"group", up_join, down_join},
+    {"group's address handle", up_group_ah, down_group_ah},
+    {"datagrams", up_datagrams, nothing},
+    {"asynchronous event", up_async, nothing},
 };
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rawcall.h"
 #include "face/urma/urma_face.h"
 
 enum { LONGEST_MS = 2000, SLICE_MS = 10 }; // how long a job may take that names no time; between two looks
@@ -119,12 +120,25 @@ static bool run(struct ur_notifier *n, struct job *j)
     return true;
 }
 
-static void tell(struct ur_notifier *n, struct job *j)
+// The count of what is done. Under the lock no thread may be cancelled, as it may in libc's calls.
+static bool count_one(const struct ur_notifier *n)
 {
     uint64_t one = 1;
 
+    return dock_rawcall(SYS_write, n->n.fd, (long)&one, sizeof one, 0, 0, 0) > 0;
+}
+
+static bool uncount_one(const struct ur_notifier *n)
+{
+    uint64_t one;
+
+    return dock_rawcall(SYS_read, n->n.fd, (long)&one, sizeof one, 0, 0, 0) == sizeof one;
+}
+
+static void tell(struct ur_notifier *n, struct job *j)
+{
     append(&n->done, j);
-    if (write(n->n.fd, &one, sizeof one) < 0)
+    if (!count_one(n))
         dock_error("a notice was not told: the descriptor of its notifier is full or gone");
 }
 
@@ -280,11 +294,9 @@ again:
 static void drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty)
 {
     for (struct ur_notifier *n = notifiers; n; n = n->next) {
-        uint64_t one;
         drop(&n->todo, target, jetty);
-        for (unsigned told = drop(&n->done, target, jetty); told; told--)
-            if (read(n->n.fd, &one, sizeof one) < 0)
-                break; // nothing is left to read
+        for (unsigned told = drop(&n->done, target, jetty); told && uncount_one(n); told--)
+            ;
     }
 }
 
@@ -357,10 +369,9 @@ urma_status_t urma_unbind_jetty_async(urma_jetty_t *jetty)
 static uint32_t take(struct ur_notifier *n, uint32_t most, urma_notify_t *out)
 {
     uint32_t got = 0;
-    uint64_t one;
 
     pthread_mutex_lock(&lock);
-    while (got < most && n->done.first && read(n->n.fd, &one, sizeof one) == sizeof one) {
+    while (got < most && n->done.first && uncount_one(n)) {
         struct job *j = take_first(&n->done);
         out[got++] = j->what;
         free(j);

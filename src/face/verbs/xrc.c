@@ -122,7 +122,8 @@ static int name_of(const struct ibv_xrcd_init_attr *a, struct dock_domain_name *
     if (a->fd == -1 && !(a->oflags & O_CREAT))
         return dock_refuse(-EINVAL, "ibv_open_xrcd: without a file it can only be made");
     if (a->fd != -1 && fstat(a->fd, &file))
-        return dock_refuse(-EBADF, "ibv_open_xrcd: descriptor %d is not open", a->fd);
+        return dock_refuse(-errno, "ibv_open_xrcd: descriptor %d cannot be looked at: %s", a->fd,
+                           strerror(errno));
     *name = (struct dock_domain_name){.device = file.st_dev,
                                       .inode = file.st_ino,
                                       .create = a->oflags & O_CREAT,
