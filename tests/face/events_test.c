@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "face/lib/counts.h"
 #include "face/lib/ends.h"
 
 static const struct end_options with_channel = {.channel = true};
@@ -276,6 +277,46 @@ static void an_overrun_is_one_cq_err(void **state)
     pair_close(&l, &r);
 }
 
+// C08: a CQ that may overrun loses the oldest completions, says nothing, and everything goes on.
+static void c08_a_cq_that_may_overrun_keeps_the_newest(void **state)
+{
+    struct ibv_cq_init_attr_ex may = {
+        .cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN};
+    struct end_address al, ar;
+    struct end l, r;
+
+    (void)state;
+    end_open(&l, NULL);
+    end_open(&r, NULL);
+    struct ibv_qp_init_attr attr = {
+        .recv_cq = l.rcq, .cap = {16, 16, 1, 1, 0}, .qp_type = IBV_QPT_RC, .qp_context = &l};
+    CHECK_INT(ibv_destroy_qp(l.qp), 0);
+    CHECK_INT(ibv_destroy_cq(l.cq), 0);
+    l.cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(l.ctx, &may));
+    CHECK(l.cq != NULL);
+    CHECK_INT(l.cq->cqe, 4);
+    attr.send_cq = l.cq;
+    l.qp = ibv_create_qp(l.pd, &attr);
+    CHECK(l.qp != NULL);
+    al = end_address(&l);
+    ar = end_address(&r);
+    end_to_rts(&l, &ar);
+    end_to_rts(&r, &al);
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 1; i <= 6; i++)
+            write_one(&l, &r, i);
+        for (unsigned ms = 0; face_executed(l.qp) < 6 * (round + 1) && ms < 5000; ms++)
+            usleep(1000);
+        CHECK_INT(face_executed(l.qp), 6 * (round + 1));
+        for (unsigned i = 3; i <= 6; i++)
+            expect_wc(l.cq, i, IBV_WC_SUCCESS, NULL);
+        expect_empty(l.cq, 5);
+    }
+    CHECK(!readable(l.ctx->async_fd, 20));
+    CHECK_INT(end_state(&l), IBV_QPS_RTS);
+    pair_close(&l, &r);
+}
+
 static void an_srq_tells_once_that_it_fell_below_its_limit(void **state)
 {
     struct end_options opt = {.srq = true};
@@ -382,6 +423,7 @@ int main(void)
         cmocka_unit_test(no_event_is_eagain_when_non_blocking),
         cmocka_unit_test(a_bad_key_is_an_access_event_at_the_responder),
         cmocka_unit_test(an_overrun_is_one_cq_err),
+        cmocka_unit_test(c08_a_cq_that_may_overrun_keeps_the_newest),
         cmocka_unit_test(an_srq_tells_once_that_it_fell_below_its_limit),
         cmocka_unit_test(the_last_wqe_of_a_queue_with_srq_is_told),
         cmocka_unit_test(a_burst_of_events_is_read_one_by_one),

@@ -314,6 +314,98 @@ static void atomics_are_atomic_among_processes_and_threads(void **state)
     }
 }
 
+// ---- the target's own processor on the same word
+
+enum { LEAST = 2000 };
+
+static struct {
+    pthread_t thread;
+    dock_a64 *word;
+    dock_a64 adds; // beside the device, so far
+    dock_a32 stop;
+    bool adopted;
+} own;
+
+// Instructions of the processor, as a program would use them, until the device has done its part.
+static void *add_by_processor(void *unused)
+{
+    for (uint32_t i = 0; !dock_peek32(&own.stop); i++) {
+        uint64_t seen = atomic_load_explicit(own.word, memory_order_relaxed);
+
+        if (i & 1)
+            atomic_fetch_add_explicit(own.word, 1, memory_order_relaxed);
+        else if (!atomic_compare_exchange_strong_explicit(own.word, &seen, seen + 1, memory_order_relaxed,
+                                                          memory_order_relaxed))
+            continue;
+        atomic_fetch_add_explicit(&own.adds, 1, memory_order_relaxed);
+    }
+    return unused;
+}
+
+static void start_processor(struct side *s, void *io)
+{
+    (void)io;
+    own.word = (dock_a64 *)(void *)(s->e.mem + 64);
+    own.adopted = dock_peek64(&s->e.dev->port->adopt.bytes) != 0;
+    atomic_store(&own.adds, 0);
+    atomic_store(&own.stop, 0);
+    atomic_store(own.word, 0);
+    if (pthread_create(&own.thread, NULL, add_by_processor, NULL))
+        abort();
+}
+
+struct io_own {
+    uint64_t adds, value;
+    bool adopted;
+};
+
+static void look_at_processor(struct side *s, void *io)
+{
+    (void)s;
+    *(struct io_own *)io = (struct io_own){.adds = dock_peek64(&own.adds), .adopted = own.adopted};
+}
+
+static void stop_processor(struct side *s, void *io)
+{
+    atomic_store(&own.stop, 1);
+    pthread_join(own.thread, NULL);
+    look_at_processor(s, io);
+    ((struct io_own *)io)->value = atomic_load(own.word);
+}
+
+// On memory that the device reaches by load and store, its atomics and the processor's are one order: in the
+// arena, and in a program's own memory that was taken into it.
+static void the_targets_own_processor_counts_beside_the_device(void **state)
+{
+    static const enum place places[] = {SELF_ARENA, HOST_ARENA, HOST_PLAIN};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+        struct duo_opts o = {.adopted = true};
+        struct io_own io = {0};
+        uint32_t n = 0;
+        struct duo d;
+
+        if (!place_possible(places[i]))
+            continue;
+        duo_open(&d, places[i], &o);
+        duo_far(&d, start_processor, &io, sizeof io);
+        for (; n < LEAST || io.adds < LEAST; n++) { // both have had turns
+            add_one(&d.near.e, d.mr.rkey, d.mem + 64, n % 4 == 0);
+            if (n % 64 == 0)
+                duo_far(&d, look_at_processor, &io, sizeof io);
+        }
+        duo_far(&d, stop_processor, &io, sizeof io);
+        print_message("%s: %u adds of the device, %llu of the processor\n", place_name[places[i]], n,
+                      (unsigned long long)io.adds);
+        if (!place_plain(places[i]) || io.adopted) // else the device works under its word of the target
+            assert_int_equal(io.value, n + io.adds);
+        else
+            print_message("nothing was adopted: not looked at\n");
+        duo_close(&d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +414,7 @@ int main(void)
         cmocka_unit_test(no_message_lands_after_deregistration),
         cmocka_unit_test(no_read_result_lands_after_deregistration),
         cmocka_unit_test(atomics_are_atomic_among_processes_and_threads),
+        cmocka_unit_test(the_targets_own_processor_counts_beside_the_device),
     };
 
     return cmocka_run_group_tests_name("memory that goes, words that count", tests, NULL, NULL);

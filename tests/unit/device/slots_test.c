@@ -230,6 +230,33 @@ static void a_list_stops_at_the_bad_one_and_the_earlier_are_executed(void **stat
         }
 }
 
+// L1: whatever the list is long, one ring of the doorbell publishes it.
+static void a_list_is_one_doorbell(void **state)
+{
+    struct dock_sge sge;
+    struct dock_post p;
+
+    (void)state;
+    open_queue(8, 0);
+    for (uint32_t n = 1; n <= 8; n++) {
+        uint64_t rings = dock_peek64(&d.near.e.qp->rec->rings),
+                 posted = dock_peek64(&d.near.e.qp->rec->posted);
+
+        dock_post_begin(d.near.e.qp, &p);
+        for (uint32_t i = 0; i < n; i++) {
+            struct dock_wr wr = write_at(i, &sge, DOCK_F_COMPLETE);
+            assert_int_equal(dock_post_put(&p, &wr), 0);
+        }
+        assert_int_equal(dock_peek64(&d.near.e.qp->rec->rings), rings);
+        dock_post_end(&p);
+        assert_int_equal(dock_peek64(&d.near.e.qp->rec->rings), rings + 1);
+        assert_int_equal(dock_peek64(&d.near.e.qp->rec->posted), posted + n);
+        for (uint32_t i = 0; i < n; i++)
+            polled(i);
+    }
+    duo_close(&d);
+}
+
 static void a_list_longer_than_the_queue_is_posted_as_far_as_it_fits(void **state)
 {
     struct dock_sge sge;
@@ -401,6 +428,7 @@ int main(void)
         cmocka_unit_test(signal_all_needs_no_flag_and_flag_without_it_counts),
         cmocka_unit_test(never_signaled_the_queue_fills_and_nothing_is_lost),
         cmocka_unit_test(a_list_stops_at_the_bad_one_and_the_earlier_are_executed),
+        cmocka_unit_test(a_list_is_one_doorbell),
         cmocka_unit_test(a_list_longer_than_the_queue_is_posted_as_far_as_it_fits),
         cmocka_unit_test(random_traffic_across_the_wraps_of_16_and_32_bits),
     };
