@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// A peer that is dead is not waited for: a queue whose timeout is 4.3 s and which may try seven times more
+// says within moments of the peer's end that nobody answers; neither for ever waits who waits for its
+// receiver.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "device/internal.h"
+#include "lib/duo.h"
+#include "lib/fork.h"
+
+#define BOUND_MS 4000u // waiting once is longer, and the retries take 34 s
+
+static const struct dock_qp_mod patient = {.timeout = 20,
+                                           .retry = 7,
+                                           .rnr_retry = 7,
+                                           .rnr_timer = 12,
+                                           .rd_atomic = 4,
+                                           .dest_rd_atomic = 4,
+                                           .access = DOCK_ACCESS_REMOTE_WRITE};
+static const struct duo_opts opts = {.near_knobs = &patient, .far_knobs = &patient};
+
+static void expect_nobody(struct duo *d, uint64_t since)
+{
+    uint64_t bound = BOUND_MS * (uint64_t)slow_down();
+    struct dock_wc wc;
+
+    assert_true(end_wait(d->near.e.scq, &wc, (unsigned)bound));
+    assert_int_equal(wc.status, DOCK_ST_RETRY_EXC);
+    assert_in_range((dock_now_ns() - since) / 1000000, 0, bound);
+}
+
+static void leave(struct duo *d)
+{
+    close(d->sock);
+    end_close(&d->near.e);
+    dock_events_close(d->near.events);
+    assert_int_equal(dock_dev_close(d->dev), 0);
+}
+
+static void post(struct duo *d, uint8_t op)
+{
+    static struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(op, &d->near.e, &sge, 0, 64, &d->mr, d->mem);
+
+    assert_int_equal(end_post(&d->near.e, &wr), 0);
+}
+
+static void what_is_posted_to_a_dead_peer_fails_at_once(void **state)
+{
+    struct duo d = {0};
+    struct dock_wc wc;
+
+    (void)state;
+    duo_open(&d, HOST_ARENA, &opts);
+    post(&d, DOCK_OP_WRITE);
+    assert_true(end_wait(d.near.e.scq, &wc, BOUND_MS * slow_down()));
+    assert_int_equal(wc.status, DOCK_OK);
+    test_kill(d.pid);
+    uint64_t since = dock_now_ns();
+    while (dock_qp_state(d.near.e.qp) == DOCK_RTS && !dock_peek32(&d.near.e.qp->conn.peer->dead) &&
+           dock_now_ns() - since < BOUND_MS * (uint64_t)slow_down() * 1000000)
+        test_nap_us(500);
+    post(&d, DOCK_OP_WRITE);
+    expect_nobody(&d, since);
+    leave(&d);
+}
+
+static void who_waits_for_a_receiver_that_dies_waits_no_longer(void **state)
+{
+    struct duo d = {0};
+
+    (void)state;
+    duo_open(&d, HOST_ARENA, &opts);
+    post(&d, DOCK_OP_SEND); // there is no receive, and it may try for ever
+    test_nap_us(20000);
+    test_kill(d.pid);
+    expect_nobody(&d, dock_now_ns());
+    leave(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_posted_to_a_dead_peer_fails_at_once),
+        cmocka_unit_test(who_waits_for_a_receiver_that_dies_waits_no_longer),
+    };
+
+    return cmocka_run_group_tests_name("a dead peer is not waited for", tests, NULL, NULL);
+}
