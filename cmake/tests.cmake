@@ -30,7 +30,7 @@ set(DOCK_VERBS_LABELS face abi conform)
 set(DOCK_PARALLEL_LABELS unit abi face fuzz conform docs models)
 
 function(dock_add_test name label command source)
-    file(STRINGS ${source} head REGEX "timeout: |alone: " LIMIT_INPUT 2000)
+    file(STRINGS ${source} head REGEX "timeout: |alone: |also: " LIMIT_INPUT 2000)
     # scripts/run-one keeps the time (a first-lines `timeout: N`), so that a test run by hand has the same limit.
     add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/run-one ${command})
     set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 86400
@@ -40,6 +40,9 @@ function(dock_add_test name label command source)
     endif()
     if(label STREQUAL "conform")
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK tcp_ports) # programs that are given numbers of ports
+    endif()
+    if(head MATCHES "also: ([a-z]+)") # a second label: `threads` is of tests that ThreadSanitizer should see
+        set_property(TEST ${name} APPEND PROPERTY LABELS ${CMAKE_MATCH_1})
     endif()
     if(head MATCHES "[^-]timeout: ([0-9]+)") # the longest first, so that none is left over for one processor
         set_tests_properties(${name} PROPERTIES COST ${CMAKE_MATCH_1})

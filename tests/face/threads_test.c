@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // C36, C37: objects are safe for many threads by default; with a thread domain the program serialises and
 // the queue takes no lock.
+// also: threads
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
