@@ -83,6 +83,8 @@ int dock_group_join(struct dock_groups *g, const struct dock_idtable *ids, const
         return dock_refuse(-ENOSPC, "%u memberships in multicast groups of this host, and no more",
                            DOCK_GROUP_MEMBERS);
     memcpy(half, gid, sizeof half);
+    dock_count64(&m->turn, 1); // ours alone until it is published
+    dock_fence_store();        // before the group: pairs with the second look in dock_group_next
     dock_set64(&m->gid[0], half[0]);
     dock_set64(&m->gid[1], half[1]);
     dock_publish64(&m->member, member_of(who, queue)); // pairs with the acquire in dock_group_next
@@ -111,9 +113,15 @@ uint32_t dock_group_next(const struct dock_groups *g, const struct dock_idtable 
 {
     while (*at < DOCK_GROUP_MEMBERS) {
         const struct dock_group_member *m = &g->member[(*at)++];
+        uint64_t turn = dock_acquire64(&m->turn);
         uint64_t member = dock_acquire64(&m->member); // pairs with the publish in dock_group_join
         if (member == 0 || member == TAKEN || !is_group(m, gid) || gone(ids, member))
             continue;
+        dock_fence_load();                   // pairs with the turn in dock_group_join
+        if (dock_peek64(&m->turn) != turn) { // another's group beside this member's name
+            --*at;
+            continue;
+        }
         *who = (dock_who)(member >> 32);
         return (uint32_t)member;
     }

@@ -17,7 +17,7 @@
 struct dock_group_member {
     dock_a64 member; // who << 32 | queue; 0 = free; written last
     dock_a64 gid[2];
-    uint64_t reserved;
+    dock_a64 turn; // moves when the entry is taken: what was read of it belongs together if this stood still
 };
 
 struct dock_groups {

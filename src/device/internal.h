@@ -320,7 +320,8 @@ void dock_ready_push(struct dock_dev *dev, struct dock_sq *sq);
 // Run the oldest ready queue for one budget. false: there is none (one load).
 bool dock_ready_run(struct dock_dev *dev, enum dock_runner by);
 void dock_waiting_push(struct dock_dev *dev, struct dock_sq *sq);
-void dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq);
+// true: somebody has a pin of it.
+bool dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq);
 // Run every waiting queue once. false: there was none.
 bool dock_waiting_run(struct dock_dev *dev);
 bool dock_waiting_any(struct dock_dev *dev);

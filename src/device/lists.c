@@ -57,7 +57,7 @@ void dock_waiting_push(struct dock_dev *dev, struct dock_sq *sq)
         dock_engine_wake(dev);
 }
 
-void dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq)
+bool dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq)
 {
     lock(dev);
     struct dock_sq *before = NULL, *at = dock_peek32(&sq->listed) == ON_READY ? head(dev) : dev->waiting;
@@ -73,8 +73,13 @@ void dock_lists_remove(struct dock_dev *dev, struct dock_sq *sq)
         dev->waiting = sq->next;
     if (at && dev->ready_tail == sq)
         dev->ready_tail = before;
-    dock_set32(&sq->listed, ON_NONE);
+    if (at) // else it is on none, or dock_waiting_run has it in hand and says so itself
+        dock_set32(&sq->listed, ON_NONE);
+    // Under the lock: who has a pin may push it yet, and another would take it from there. Pairs with the
+    // drops.
+    bool pinned = dock_acquire32(&sq->qp->pins);
     unlock(dev);
+    return pinned;
 }
 
 // A queue that is taken off a list is pinned until it ran: destroy waits for the pin.

@@ -325,7 +325,7 @@ no_count:
 // The engine or a helping poller may still have the queue in hand.
 static void wait_unpinned(struct dock_qp *qp)
 {
-    while (dock_acquire32(&qp->pins)) // pairs with the drops in lists.c and attend.c
+    while (dock_lists_remove(qp->dev, &qp->sq)) // pairs with the drops in lists.c and attend.c
         sched_yield();
 }
 
@@ -376,9 +376,7 @@ int dock_qp_destroy(struct dock_qp *qp)
     dock_attend_limit(qp);
     dock_qp_leave_all(qp);
     dock_sq_release(&qp->sq);
-    dock_lists_remove(dev, &qp->sq);
     wait_unpinned(qp);
-    dock_lists_remove(dev, &qp->sq);
     qp->conn.fabric->disconnect(&qp->conn);
     dock_ways_forget(qp);
     dock_cq_forget(qp->send_cq, qp);

@@ -47,7 +47,7 @@ int dock_mw_destroy(struct dock_mr *mw)
 {
     struct dock_dev *dev = mw->dev;
 
-    pthread_mutex_lock(&dev->lock); // pairs with move_windows in mr.c
+    pthread_mutex_lock(&dev->lock); // not beside move_windows in mr.c
     dock_segrec_clear(dev, mw->tid);
     pthread_mutex_unlock(&dev->lock);
     dock_quiesce(dev, NULL);

@@ -150,7 +150,10 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
         return true;
     uint32_t ci = dock_acquire32(&v->rec->ci); // pairs with dock_cq_end
     dock_set32(&v->rec->ci_seen, tail - ((tail - ci) & DOCK_CI_MASK));
-    return tail - dock_peek32(&v->rec->ci_seen) < v->depth || v->flags & DOCK_CQ_OVERWRITE;
+    if (tail - dock_peek32(&v->rec->ci_seen) < v->depth)
+        return true;
+    dock_fence_store(); // the tail before what is overwritten: pairs with the second look in take_newest
+    return v->flags & DOCK_CQ_OVERWRITE;
 }
 
 static void write_entry(struct dock_cqview *v, uint32_t tail, const struct dock_cqe *e)

@@ -9,6 +9,8 @@
  *   NO_HEAVY_FENCE  the arming side runs a full fence of its own instead
  *   NO_CLAIM        a producer that sees the queue armed clears it by a plain store
  *   POLL_FIRST      the program polls, arms, and sleeps without polling again (a mistake of the program)
+ *
+ * pairs: device/cq.c: dock_cq_arm; device/repair.c: wake_sleepers; ring/cqring.h: dock_cq_fires.
  */
 #define VARS 3
 #define PROCS 3

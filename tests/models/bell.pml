@@ -9,6 +9,10 @@
  *   NO_SECOND_LOOK     the engine sleeps without looking again
  *   CLEAR_LATE         the engine clears `attention` after it has looked at the flags behind it
  *   UNORDERED_FLAG     `attention` may be visible before the flag that it stands for
+ *
+ * pairs: arena/port.h: dock_port; device/attend.c: attend_queue fail_users; device/engine.c: dock_engine_wake
+ *   dock_up_bell sleep_once; device/fail.c: dock_qp_error_for dock_qp_fail; device/poll.c: corrupt;
+ *   fabric/host/connect.c: dock_host_attend; fabric/host/message.c: wake_owner.
  */
 #define VARS 4
 #define PROCS 3

@@ -12,6 +12,8 @@
  *   POLL_KEEPS_CLAIM    a polled completion leaves its claim
  *   UNORDERED_POLL      the CQ's consumer index may be visible before the claim is cleared
  *   STORE_NOT_SWAP      the engine takes the claim by a plain store
+ *
+ * pairs: device/fail.c: dock_rq_flush_claims; fabric/host/message.c: take_held; ring/rqring.c: dock_rq_take_for.
  */
 #define VARS 4
 #define PROCS 4
