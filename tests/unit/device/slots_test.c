@@ -136,6 +136,7 @@ static void a_completion_covers_the_unsignaled_before_it(void **state)
 }
 
 // Two WRs signaled of eight: two completions, of the 4th and the 8th; all eight landed.
+// S4: the two counters count apart.
 static void two_of_eight_signaled_make_two_completions(void **state)
 {
     struct dock_wc wc;
@@ -149,6 +150,8 @@ static void two_of_eight_signaled_make_two_completions(void **state)
     polled(7);
     assert_false(end_poll(d.near.e.scq, &wc));
     assert_memory_equal(d.far->e.mem, d.near.e.mem, 64);
+    executed(8);
+    assert_int_equal(dock_peek64(&d.near.e.qp->rec->cqes), 2); // `drydock show`: completions
     duo_close(&d);
 }
 
