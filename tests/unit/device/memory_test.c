@@ -316,7 +316,8 @@ static void atomics_are_atomic_among_processes_and_threads(void **state)
 
 // ---- the target's own processor on the same word
 
-enum { LEAST = 2000 };
+// Adds of the device between which the processor has added: only these show that both were at work at once.
+enum { MIXED = 1000, SECONDS = 2 };
 
 static struct {
     pthread_t thread;
@@ -359,18 +360,13 @@ struct io_own {
     bool adopted;
 };
 
-static void look_at_processor(struct side *s, void *io)
-{
-    (void)s;
-    *(struct io_own *)io = (struct io_own){.adds = dock_peek64(&own.adds), .adopted = own.adopted};
-}
-
 static void stop_processor(struct side *s, void *io)
 {
     atomic_store(&own.stop, 1);
     pthread_join(own.thread, NULL);
-    look_at_processor(s, io);
-    ((struct io_own *)io)->value = atomic_load(own.word);
+    (void)s;
+    *(struct io_own *)io = (struct io_own){
+        .adds = dock_peek64(&own.adds), .value = atomic_load(own.word), .adopted = own.adopted};
 }
 
 // On memory that the device reaches by load and store, its atomics and the processor's are one order: in the
@@ -382,22 +378,25 @@ static void the_targets_own_processor_counts_beside_the_device(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
         struct duo_opts o = {.adopted = true};
+        uint64_t until = dock_now_ns() + SECONDS * 1000000000ull, last = 0;
+        uint32_t n = 0, mixed = 0;
         struct io_own io = {0};
-        uint32_t n = 0;
         struct duo d;
 
         if (!place_possible(places[i]))
             continue;
         duo_open(&d, places[i], &o);
         duo_far(&d, start_processor, &io, sizeof io);
-        for (; n < LEAST || io.adds < LEAST; n++) { // both have had turns
+        for (; mixed < MIXED && dock_now_ns() < until; n++) {
+            uint64_t old;
             add_one(&d.near.e, d.mr.rkey, d.mem + 64, n % 4 == 0);
-            if (n % 64 == 0)
-                duo_far(&d, look_at_processor, &io, sizeof io);
+            memcpy(&old, d.near.e.mem, 8);
+            mixed += old > last;
+            last = old + 1;
         }
         duo_far(&d, stop_processor, &io, sizeof io);
-        print_message("%s: %u adds of the device, %llu of the processor\n", place_name[places[i]], n,
-                      (unsigned long long)io.adds);
+        print_message("%s: %u adds of the device, %u of them beside %llu of the processor\n",
+                      place_name[places[i]], n, mixed, (unsigned long long)io.adds);
         if (!place_plain(places[i]) || io.adopted) // else the device works under its word of the target
             assert_int_equal(io.value, n + io.adds);
         else
