@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Half a round trip of 8-byte WRITEs between two processes that watch their memory, against the same game
-// played with plain stores to one cache line each: what the two processors need, and what the device adds.
-// It needs two CPUs that are free; on a busy machine the figures are the scheduler's.
+// Half a round trip of 8-byte WRITEs between two processes that watch their memory, and of 8-byte SENDs
+// between two that poll, against the same game played with plain stores to one cache line each: what the two
+// processors need, and what the device adds. It needs two CPUs that are free; on a busy machine the figures
+// are the scheduler's.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "bench.h"
+#include "device/rq.h"
 
 #define ROUNDS 1000u
 #define STOP (~0ull)
@@ -76,6 +78,74 @@ static double writes(void *arg)
     return (double)(dock_now_ns() - begin) / ROUNDS / 2;
 }
 
+// ---- messages
+
+#define RECEIVES 16u // posted; each is posted again when its message has come
+
+static void post_receive(struct player *p)
+{
+    struct dock_sge to = {.addr = (uintptr_t)p->me.mem + 64, .len = 8, .key = p->me.mr->lkey};
+
+    dock_recv_begin(dock_qp_rq(p->me.qp));
+    bench_must(dock_recv_put(dock_qp_rq(p->me.qp), 0, &to, 1), "dock_recv_put");
+    dock_recv_end(dock_qp_rq(p->me.qp));
+}
+
+// A message as ib_send_lat sends it; its end is told every 64 messages.
+static void throw(struct player * p, uint64_t value)
+{
+    dock_set64(word(&p->me, 0), value);
+    p->wr.flags = DOCK_F_INLINE | (++p->posted % 64 ? 0 : DOCK_F_COMPLETE);
+    bench_post(&p->me, &p->wr);
+}
+
+static uint64_t catch (struct player *p)
+{
+    struct dock_wc wc = {.recv = 0};
+    int got;
+
+    do {
+        dock_cq_begin(p->me.cq);
+        got = dock_cq_next(p->me.cq, &wc);
+        dock_cq_end(p->me.cq);
+        bench_must(got < 0 || (got && wc.status), "a completion");
+    } while (!got || !wc.recv);
+    post_receive(p);
+    return dock_peek64(word(&p->me, 1)); // pairs with the completion
+}
+
+static void seat_for_messages(struct player *p)
+{
+    seat(p);
+    p->wr.op = DOCK_OP_SEND;
+    for (unsigned i = 0; i < RECEIVES; i++)
+        post_receive(p);
+}
+
+static void answer(struct bench_end *child, const struct bench_name *parent)
+{
+    struct player p = {.me = *child, .peer = *parent};
+
+    seat_for_messages(&p);
+    throw(&p, 0); // our receives are there: the parent may begin
+    for (uint64_t value; (value = catch (&p)) != STOP;)
+        throw(&p, value);
+}
+
+static double messages(void *arg)
+{
+    struct player *p = arg;
+    uint64_t begin = dock_now_ns();
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        throw(p, ++p->round);
+        bench_must(catch (p) != p->round, "the answer");
+    }
+    return (double)(dock_now_ns() - begin) / ROUNDS / 2;
+}
+
+// ---- without a device
+
 struct lines {
     _Alignas(64) dock_a64 there;
     _Alignas(64) dock_a64 back;
@@ -120,5 +190,13 @@ int main(void)
     double figure = bench_median((struct bench_run){writes, &p});
     hit(&p, STOP);
     bench_row("8-byte WRITE ping-pong, half a round", "ns", figure, limit, "bare cache lines", "");
+
+    struct player q;
+    bench_pair(&q.me, &q.peer, 4096, true, answer);
+    seat_for_messages(&q);
+    catch (&q);
+    figure = bench_median((struct bench_run){messages, &q});
+    throw(&q, STOP);
+    bench_row("8-byte SEND ping-pong, half a round", "ns", figure, limit, "bare cache lines", "");
     return 0;
 }

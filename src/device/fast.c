@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The small WRITE in a straight line: one SGE, memory that both sides have mapped, a key that was found
-// before. Whatever is different goes the long way through execute.c, which does the same with every check in
-// words: what is skipped here is only what cannot matter for such a request.
+// The small WRITE or SEND in a straight line: one SGE, memory that both sides have mapped, a key that was
+// found before. Whatever is different goes the long way through execute.c, which does the same with every
+// check in words: what is skipped here is only what cannot matter for such a request.
 #include "device/internal.h"
 #include "device/link.h"
 #include "fabric/direct.h"
 
 #define FAST_BYTES DOCK_PIECE
-#define INLINE_AT 48u // of a WRITE in its WQE
+#define DATA_AT 48u // of a WRITE or a SEND in its WQE
 
-// Flags that change nothing in how a WRITE is executed when nothing is in flight.
+// Flags that change nothing in how these are executed when nothing is in flight.
 #define HARMLESS (DOCK_F_COMPLETE | DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE | DOCK_F_INLINE)
 
 // Local key, bounds, mapping. NULL: the long way.
@@ -50,12 +50,12 @@ static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t a
         dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | at);
 }
 
-// The WR at sq->exec is executed, and its completion told. false: the CQ was overrun, and the queue failed.
-static inline bool complete(struct dock_sq *sq, struct dock_stay *stay, uint32_t flags, uint32_t bytes)
+// The WR at sq->exec is executed, and its completion told. false: the queue failed, of this or of a CQ that
+// was overrun.
+static inline bool complete(struct dock_sq *sq, struct dock_stay *stay, struct dock_outcome o)
 {
-    struct dock_outcome o = {
-        .bytes = bytes, .flags = flags, .op = DOCK_OP_WRITE, .target = sq->x.target, .last_block = sq->exec};
-
+    o.target = sq->x.target;
+    o.last_block = sq->exec;
     dock_sq_retire(sq, &o);
     sq->exec++;
     sq->seq++;
@@ -78,8 +78,8 @@ static uint32_t __attribute__((noinline)) place_inline(struct dock_conn *c, cons
 {
     uint32_t op = word32(b + 4), len = op >> 22;
 
-    if ((op & 0xff00) != DOCK_OP_WRITE << 8 || word32(b + 8) || len - 1 >= DOCK_BLOCK - INLINE_AT ||
-        !dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), b + INLINE_AT,
+    if ((op & 0xff00) != DOCK_OP_WRITE << 8 || word32(b + 8) || len - 1 >= DOCK_BLOCK - DATA_AT ||
+        !dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), b + DATA_AT,
                            len))
         return 0;
     return len;
@@ -98,23 +98,51 @@ static inline uint32_t haul_one(const struct dock_sq *sq, struct dock_conn *c, c
                : 0;
 }
 
+// A SEND of one block, inline or of one SGE. How many bytes, and what became of it; 0 as above.
+static uint32_t __attribute__((noinline))
+send(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flags, uint32_t *status)
+{
+    uint32_t op = word32(b + 4), sges = word32(b + 8) >> 24;
+    struct dock_direct_message m = {.op = op >> 8 & 0xff, .flags = flags, .imm = word64(b + 40)};
+
+    if (m.op > DOCK_OP_SEND_IMM)
+        return 0;
+    if (flags & DOCK_F_INLINE) {
+        m.len = op >> 22;
+        m.from = m.len - 1 < DOCK_BLOCK - DATA_AT && !sges ? b + DATA_AT : NULL;
+    } else {
+        struct dock_wqe_sge s = {.len = word32(b + 48), .key = word32(b + 52), .va = word64(b + 56)};
+        m.len = s.len;
+        m.from =
+            s.len - 1 < FAST_BYTES && sges == 1 && !(op >> 22) ? source(sq->qp->dev, &s, sq->x.pd) : NULL;
+    }
+    if (!m.from)
+        return 0;
+    *status = dock_direct_send(c, &m);
+    return *status == DOCK_DIRECT_NOT ? 0 : m.len;
+}
+
 // As many as come in a row and suit. The local and the remote stay are held; the state of our own queue
 // changes only by whoever holds its token.
 static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
 {
-    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at, len;
+    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at, len, status = DOCK_OK;
     uint32_t end = at + (ready < stay->wrs ? ready : stay->wrs), bytes = 0;
+    bool writable = dock_direct_writable(c);
 
     while (at != end && bytes < stay->bytes) {
         const char *b = sq->post.ring + (uint64_t)(at & mask) * DOCK_BLOCK;
         uint32_t flags = word32(b);
-        if ((flags & ~HARMLESS) != (at & (mask + 1) ? 0 : DOCK_F_OWNER) || !(len = haul_one(sq, c, b, flags)))
+        if ((flags & ~HARMLESS) != (at & (mask + 1) ? 0 : DOCK_F_OWNER) ||
+            (!(writable && (len = haul_one(sq, c, b, flags))) && !(len = send(sq, c, b, flags, &status))))
             break;
         bytes += len;
         at++;
-        if (flags & DOCK_F_COMPLETE) {
+        if (flags & DOCK_F_COMPLETE || status) {
+            struct dock_outcome o = {
+                .status = status, .bytes = len, .flags = flags, .op = (uint8_t)(word32(b + 4) >> 8)};
             settle(sq, stay, at - 1);
-            if (!complete(sq, stay, flags, len))
+            if (!complete(sq, stay, o))
                 break;
         }
     }
@@ -127,9 +155,10 @@ static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_sta
 // doorbell can be right.
 static inline bool may_suit(const struct dock_sq *sq, uint32_t pi)
 {
-    return sq->straight && sq->exec != pi && !sq->mid && pi - sq->exec <= sq->post.mask + 1 &&
-           (word32(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK + 4) & 0xff00) ==
-               DOCK_OP_WRITE << 8;
+    if (!sq->straight || sq->exec == pi || sq->mid || pi - sq->exec > sq->post.mask + 1)
+        return false;
+    uint32_t op = word32(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK + 4) >> 8 & 0xff;
+    return op == DOCK_OP_WRITE || op <= DOCK_OP_SEND_IMM;
 }
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)

@@ -215,14 +215,22 @@ static inline void put_head(const struct dock_sq_post *sq, struct dock_wqe *w, c
     w->address = wr->raddr;
 }
 
-// WRITE or READ of one SGE, the common one-block WQE, in straight stores.
-static inline void put_simple(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
-                              uint32_t flags)
+// The same of a SEND, as put_special has it.
+static inline void put_message(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
+                               uint32_t flags)
+{
+    w->flags = flags;
+    w->remote = wr->remote;
+    w->token = sq->urma ? wr->target_token : wr->rkey;
+    w->udf = 0;
+    w->address = wr->imm;
+}
+
+static inline void put_sge(struct dock_wqe *w, const struct dock_wr *wr)
 {
     struct dock_sge from = *wr->sge;
     struct dock_wqe_sge s = {.len = from.len, .key = from.key, .va = from.addr};
 
-    put_head(sq, w, wr, flags);
     w->op = (uint32_t)wr->op << 8;
     w->tp_sge = 1u << 24;
     memcpy(w->body, &s, sizeof s);
@@ -235,21 +243,31 @@ static inline void advance(struct dock_post *p, uint32_t at, uint64_t id)
     p->posted++;
 }
 
-// An inline WRITE that one block holds; else the long way.
+// An inline WRITE that one block holds, or a SEND; else the long way.
 static int __attribute__((noinline)) put_short(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
 {
     struct dock_sq_post *sq = p->sq;
-    uint32_t at = p->pi & sq->mask;
+    uint32_t at = p->pi & sq->mask, in_line = flags & DOCK_F_INLINE;
     struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
+    bool message = wr->op <= DOCK_OP_SEND_IMM;
 
-    if (wr->op != DOCK_OP_WRITE || wr->nsge != 1 || !(flags & DOCK_F_INLINE) || !sq->simple ||
-        dock_probe_hook || wr->inline_len > sizeof w->body || wr->inline_len > sq->inline_max ||
+    if (!(message || (in_line && wr->op == DOCK_OP_WRITE)) || wr->nsge != 1 || !sq->simple ||
+        dock_probe_hook ||
+        (in_line && (wr->inline_len > sizeof w->body || wr->inline_len > sq->inline_max)) ||
         !has_room(sq, p, 1))
         return put_any(p, wr);
-    put_head(sq, w, wr, flags | (p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER));
-    w->op = (uint32_t)DOCK_OP_WRITE << 8 | wr->inline_len << 22;
-    w->tp_sge = 0;
-    put_inline((char *)w->body, wr);
+    flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
+    if (message)
+        put_message(sq, w, wr, flags);
+    else
+        put_head(sq, w, wr, flags);
+    if (in_line) {
+        w->op = (uint32_t)wr->op << 8 | wr->inline_len << 22;
+        w->tp_sge = 0;
+        put_inline((char *)w->body, wr);
+    } else {
+        put_sge(w, wr);
+    }
     advance(p, at, wr->id);
     return 0;
 }
@@ -264,7 +282,9 @@ int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
                          0))
         return put_short(p, wr, flags);
     flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
-    put_simple(sq, (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK), wr, flags);
+    struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
+    put_head(sq, w, wr, flags);
+    put_sge(w, wr);
     advance(p, at, wr->id);
     return 0;
 }

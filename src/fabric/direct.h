@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Small WRITEs in line: what the device may do itself on a way of a `direct` fabric, where both sides' memory
-// is mapped. Inside one stay in the target's memory as many as come in a row; whoever takes a key or a queue
-// away waits until the stay is over (dock_quiesce), so the queue is looked at once per stay and the key at
-// every WRITE.
+// Small WRITEs and SENDs in line: what the device may do itself on a way of a `direct` fabric, where both
+// sides' memory is mapped. Inside one stay in the target's memory as many as come in a row; whoever takes a
+// key or a queue away waits until the stay is over (dock_quiesce), so the queue is looked at once per stay
+// and the key at every WRITE.
 #ifndef DOCK_FABRIC_DIRECT_H
 #define DOCK_FABRIC_DIRECT_H
 
@@ -27,7 +27,7 @@ static inline bool dock_direct_answers(const struct dock_conn *c)
 }
 
 // Enter the target's memory. false: the long way must find out why (a queue in RTR or never checked, nobody
-// there, no right to write); nothing is held then.
+// there); nothing is held then.
 static inline bool dock_direct_enter(struct dock_conn *c)
 {
     const struct dock_qrec *q = c->queue;
@@ -37,12 +37,17 @@ static inline bool dock_direct_enter(struct dock_conn *c)
     // the state pairs with the publish in dock_qp_modify
     if (__builtin_expect(dock_acquire32(&q->state) == DOCK_RTS && c->views &&
                              dock_peek32(&q->serial) == c->serial && dock_direct_answers(c) &&
-                             dock_peek32(&q->access) & DOCK_ACCESS_REMOTE_WRITE &&
                              !dock_peek32(&c->peer->dead),
                          1))
         return true;
     dock_direct_leave(c);
     return false;
+}
+
+// May it be written to? Between enter and leave.
+static inline bool dock_direct_writable(const struct dock_conn *c)
+{
+    return dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_WRITE;
 }
 
 // The key as it was found last, if it still stands and the part last used covers the range with these
@@ -87,5 +92,19 @@ static inline bool dock_direct_write(struct dock_conn *c, uint32_t tid, uint32_t
     dock_direct_copy(k->base + (raddr - k->mapped), from, len);
     return true;
 }
+
+// A SEND or SEND_IMM of at most DOCK_PIECE bytes, all in one place.
+struct dock_direct_message {
+    const char *from;
+    uint32_t len, flags;
+    uint32_t op;
+    uint64_t imm;
+};
+
+#define DOCK_DIRECT_NOT 0xffffffffu
+
+// One message on a connected way, between enter and leave. DOCK_DIRECT_NOT: nothing was done, the long way
+// finds out why. Else it is executed, with this status.
+uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message *m);
 
 #endif

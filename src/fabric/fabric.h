@@ -64,6 +64,16 @@ struct dock_rkey {
 
 #define DOCK_RKEYS 4
 
+// The receive that is next at the target, read ahead: what is posted stays as it is until its position is
+// taken.
+struct dock_next_receive {
+    bool known;
+    uint32_t ci;             // its position
+    uint32_t number;         // bounded
+    uint32_t pi;             // receives before this position were posted when we looked
+    struct dock_wqe_sge sge; // its first
+};
+
 // The way from one send queue to one target queue. Belongs to the send queue; only the holder of its
 // execution token touches it.
 struct dock_conn {
@@ -90,6 +100,7 @@ struct dock_conn {
     uint64_t hazard_value;
     struct dock_rkey key[DOCK_RKEYS];
     struct dock_rqview rq;
+    struct dock_next_receive next_receive;
     struct dock_cqview cq;
     uint8_t eid[16];           // of the target, of a way of a queue without a connection
     const uint8_t *source_eid; // of the queue, told to receivers; NULL: its face does not tell
@@ -172,7 +183,8 @@ struct dock_fabric {
     uint32_t (*pick)(struct dock_conn *conn, uint32_t hint);
     // A request that said MORE will not be continued. NULL: nothing is held for it.
     void (*abandon)(struct dock_conn *conn, struct dock_xfer *x);
-    bool direct; // both sides' memory may be mapped: the device may do small WRITEs in line (fabric/direct.h)
+    bool direct; // both sides' memory may be mapped: the device may do small requests in line
+                 // (fabric/direct.h)
 };
 
 // A queue without a connection names its target by number in each request.

@@ -156,41 +156,52 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
     return v->flags & DOCK_CQ_OVERWRITE;
 }
 
-static void write_entry(struct dock_cqview *v, uint32_t tail, const struct dock_cqe *e)
+struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail, bool *first)
+{
+    bool inherited;
+    uint32_t at = dock_word_lock(&v->rec->tail, w, &inherited);
+
+    *first = false;
+    if (__builtin_expect(!refresh(v), 0)) {
+        dock_word_unlock(&v->rec->tail, w, at);
+        return NULL;
+    }
+    if (__builtin_expect(inherited, 0) && dock_cq_stands(v, at))
+        at++; // the dead holder had published its entry, only the tail is behind
+    dock_probe(DOCK_AT_CQE_LOCK, v->rec->id, at);
+    if (__builtin_expect(!has_room(v, at), 0)) {
+        uint32_t none = 0;
+        *first = dock_claim32(&v->rec->overrun, &none, 1);
+        dock_word_unlock(&v->rec->tail, w, at);
+        return NULL;
+    }
+    *tail = at;
+    return &v->ring[at & (v->size - 1)];
+}
+
+void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0)
 {
     struct dock_cqe *slot = &v->ring[tail & (v->size - 1)];
-    uint32_t dw0 = (dock_peek32(&e->dw0) & ~DOCK_CQE_OWNER) | dock_cqe_owner(tail, v->shift);
 
-    memcpy(&slot->idx_local, &e->idx_local, sizeof *e - sizeof e->dw0);
     if (__builtin_expect(v->flags & DOCK_CQ_STAMPS, 0)) {
         uint64_t now = dock_now_ns();
         slot->stamp[0] = (uint32_t)now;
         slot->stamp[1] = (uint32_t)(now >> 32);
     }
-    atomic_store_explicit(&slot->dw0, dw0, memory_order_release); // pairs with dock_cq_look
+    atomic_store_explicit(&slot->dw0, (dw0 & ~DOCK_CQE_OWNER) | dock_cqe_owner(tail, v->shift),
+                          memory_order_release); // pairs with dock_cq_look
+    dock_probe(DOCK_AT_CQE_WRITE, v->rec->id, tail);
+    dock_word_unlock(&v->rec->tail, w, tail + 1);
 }
 
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e, bool *first)
 {
-    bool inherited;
-    uint32_t tail = dock_word_lock(&v->rec->tail, w, &inherited);
+    uint32_t tail;
+    struct dock_cqe *slot = dock_cq_open(v, w, &tail, first);
 
-    *first = false;
-    if (__builtin_expect(!refresh(v), 0)) {
-        dock_word_unlock(&v->rec->tail, w, tail);
+    if (__builtin_expect(!slot, 0))
         return -EOVERFLOW;
-    }
-    if (__builtin_expect(inherited, 0) && dock_cq_stands(v, tail))
-        tail++; // the dead holder had published its entry, only the tail is behind
-    dock_probe(DOCK_AT_CQE_LOCK, v->rec->id, tail);
-    if (__builtin_expect(!has_room(v, tail), 0)) {
-        uint32_t none = 0;
-        *first = dock_claim32(&v->rec->overrun, &none, 1);
-        dock_word_unlock(&v->rec->tail, w, tail);
-        return -EOVERFLOW;
-    }
-    write_entry(v, tail, e);
-    dock_probe(DOCK_AT_CQE_WRITE, v->rec->id, tail);
-    dock_word_unlock(&v->rec->tail, w, tail + 1);
+    memcpy(&slot->idx_local, &e->idx_local, sizeof *e - sizeof e->dw0);
+    dock_cq_commit(v, w, tail, dock_peek32(&e->dw0));
     return 0;
 }

@@ -92,6 +92,12 @@ static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e,
                     bool *first);
 
+// The same in two steps, for who writes the entry where it lies: take the tail word and hand out the place,
+// NULL as -EOVERFLOW above; then dock_cq_commit, with what the first word is to be.
+struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail,
+                              bool *first);
+void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0);
+
 // Does this completion fire the arm? Clears it when so: the caller delivers exactly one event.
 // The light fence pairs with the heavy one in dock_cq_arm: store CQE, load armed | store armed, load CQE.
 static inline bool dock_cq_fires(struct dock_cqview *v, bool solicited)

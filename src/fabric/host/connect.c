@@ -43,6 +43,7 @@ void dock_host_meet(struct dock_conn *c)
 {
     c->serial = dock_acquire32(&c->queue->serial);
     c->views = false;
+    c->next_receive.known = false;
     c->held = 0;
     for (unsigned i = 0; i < DOCK_RKEYS; i++)
         c->key[i].rec = NULL;

@@ -101,6 +101,12 @@ uint32_t dock_host_add(struct dock_conn *c, const struct dock_xfer *x);
 enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x);
 void dock_host_abandon(struct dock_conn *c, struct dock_xfer *x);
 
+// The completion of a receive is published: the event that it fires, and the counters.
+void dock_host_arrived(struct dock_conn *c, uint32_t bytes, bool solicited);
+void dock_host_dropped(struct dock_conn *c); // counted
+// The target's CQ had no room for it; `first`: nobody has told its owner yet. What the requester is told.
+uint32_t dock_host_overrun(struct dock_conn *c, bool first);
+
 // The local pieces of a request that sends them: 0 or a status.
 uint32_t dock_host_local(struct dock_conn *c, const struct dock_xfer *x);
 // A WRITE with immediate was refused: the receive that it would have taken fails with it.

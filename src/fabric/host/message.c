@@ -9,10 +9,15 @@
 
 #define GRH_BYTES 40u
 
+void dock_host_dropped(struct dock_conn *c)
+{
+    atomic_fetch_add_explicit(&c->peer->port->dropped, 1, memory_order_relaxed);
+}
+
 // A lossy service drops what cannot be delivered, and the sender never learns.
 static enum dock_go drop(struct dock_conn *c, struct dock_xfer *x)
 {
-    atomic_fetch_add_explicit(&c->peer->port->dropped, 1, memory_order_relaxed);
+    dock_host_dropped(c);
     x->status = DOCK_OK;
     x->bytes = x->len;
     return DOCK_GO_DONE;
@@ -55,6 +60,20 @@ static void count_in(struct dock_conn *c, uint32_t bytes)
     }
 }
 
+uint32_t dock_host_overrun(struct dock_conn *c, bool first)
+{
+    if (first)
+        wake_owner(c, &c->cq, 0);
+    return DOCK_ST_REM_OP;
+}
+
+void dock_host_arrived(struct dock_conn *c, uint32_t bytes, bool solicited)
+{
+    if (dock_cq_fires(&c->cq, solicited))
+        wake_owner(c, &c->cq, 1);
+    count_in(c, bytes);
+}
+
 // Complete the claimed receive. What the requester is told: nothing wrong, or that the target could not.
 static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t status, uint32_t bytes)
 {
@@ -74,15 +93,10 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
         ((uint8_t *)e.eid)[i] = from[15 - i];
     dock_set32(&e.dw0, DOCK_CQE_RECV | c->cqe_flags | receive_opcode(x) << 4 | (status & 0xff) << 16 |
                            status >> 8 << 24);
-    if (dock_cq_produce(&c->cq, c->waiter, &e, &first)) {
-        if (first)
-            wake_owner(c, &c->cq, 0);
-        return DOCK_ST_REM_OP;
-    }
+    if (dock_cq_produce(&c->cq, c->waiter, &e, &first))
+        return dock_host_overrun(c, first);
     dock_probe(DOCK_AT_COMPLETE, c->dest_qp, x->receive);
-    if (dock_cq_fires(&c->cq, solicited))
-        wake_owner(c, &c->cq, 1);
-    count_in(c, bytes);
+    dock_host_arrived(c, bytes, solicited);
     return DOCK_OK;
 }
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// The small SEND in a straight line: the target's next receive is one that was read ahead, in memory that is
+// mapped, under a key that was found before. Whatever is different goes the long way through message.c, which
+// does the same with every check in words.
+#include "fabric/host/host.h"
+
+// What is posted at `ci`. Its words are the target's: bounded here, its key where it is used. false: nothing
+// is.
+static bool read_ahead(struct dock_conn *c, uint32_t ci)
+{
+    struct dock_next_receive *r = &c->next_receive;
+    const struct dock_rqview *v = &c->rq;
+
+    r->known = false;
+    if (r->pi - ci - 1 >= v->size)           // not of those that we know of: has more been posted?
+        r->pi = dock_acquire32(&v->rec->pi); // pairs with dock_recv_end
+    if (r->pi - ci - 1 >= v->size)
+        return false;
+    r->ci = ci;
+    r->number = dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1);
+    r->sge = *dock_rq_sges(v, r->number);
+    r->known = true;
+    return true;
+}
+
+// Where the receive's first buffer lies, if all of it is mapped and the message fits; else NULL.
+static char *buffer(const struct dock_conn *c, const struct dock_wqe_sge *s, uint32_t len)
+{
+    const struct dock_rkey *e = &c->key[(s->key >> 8) % DOCK_RKEYS];
+
+    if (len > s->len || !e->rec || e->token != s->key || !e->local || e->tid != s->key >> 8 ||
+        !(e->access & DOCK_ACCESS_LOCAL_WRITE) || s->len > e->room || s->va - e->mapped > e->room - s->len ||
+        dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
+        return NULL;
+    return e->base + (s->va - e->mapped);
+}
+
+// As dock_rq_take, of this very receive: another one who has the word, or had it, sends us the long way.
+static bool take(struct dock_conn *c, uint64_t word, uint32_t number)
+{
+    const struct dock_waiter *w = c->waiter;
+    uint32_t ci = dock_word_value(word);
+
+    if (dock_word_holder(word) || !dock_claim64(&c->rq.rec->ci, &word, dock_word_make(ci, w->me)))
+        return false;
+    dock_publish64(&c->rq.claims[number], dock_claim_make(w->me, c->dest_qp)); // pairs with device/fail.c
+    dock_word_unlock(&c->rq.rec->ci, w, ci + 1);
+    return true;
+}
+
+static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *m, uint32_t number)
+{
+    bool first, solicited = m->flags & DOCK_F_SOLICITED;
+    uint32_t tail;
+    struct dock_cqe *e = dock_cq_open(&c->cq, c->waiter, &tail, &first);
+
+    if (__builtin_expect(!e, 0))
+        return dock_host_overrun(c, first);
+    e->idx_local = number | c->dest_qp << 16;
+    e->local_remote = (c->dest_qp >> 16 & 0xf) | c->source_qp << 4 | (solicited ? DOCK_CQE_SOLICITED : 0);
+    e->tpn = c->source_qp;
+    e->bytes = m->len;
+    e->cookie[0] = (uint32_t)c->cookie;
+    e->cookie[1] = (uint32_t)(c->cookie >> 32);
+    e->data[0] = (uint32_t)m->imm;
+    e->data[1] = (uint32_t)(m->imm >> 32);
+    dock_cq_commit(&c->cq, c->waiter, tail,
+                   DOCK_CQE_RECV | c->cqe_flags |
+                       (m->op == DOCK_OP_SEND_IMM ? DOCK_ROP_SEND_IMM : DOCK_ROP_SEND) << 4);
+    dock_host_arrived(c, m->len, solicited);
+    return DOCK_OK;
+}
+
+// What the next message is going to touch comes here while nobody waits for it.
+static void prepare(struct dock_conn *c, uint32_t ci)
+{
+    if (read_ahead(c, ci))
+        __builtin_prefetch((const void *)&c->rq.claims[c->next_receive.number], 1);
+}
+
+uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message *m)
+{
+    const struct dock_next_receive *r = &c->next_receive;
+    uint64_t word = dock_peek64(&c->rq.rec->ci);
+    char *to;
+
+    // A shared queue has other takers, a face may tell its sender's address, a broken message has its
+    // receive.
+    if (__builtin_expect(c->rq.id != c->dest_qp || c->source_eid || c->held, 0))
+        return DOCK_DIRECT_NOT;
+    if (__builtin_expect(!r->known || r->ci != dock_word_value(word), 0) &&
+        !read_ahead(c, dock_word_value(word)))
+        return DOCK_DIRECT_NOT;
+    to = buffer(c, &r->sge, m->len);
+    if (__builtin_expect(!to, 0))
+        return DOCK_DIRECT_NOT;
+    uint32_t number = r->number;
+    if (__builtin_expect(!take(c, word, number), 0))
+        return DOCK_DIRECT_NOT;
+    dock_fence_store(); // earlier requests of this queue are placed before this one
+    dock_direct_copy(to, m->from, m->len);
+    uint32_t status = complete(c, m, number);
+    prepare(c, dock_word_value(word) + 1);
+    if (__builtin_expect(status && dock_service_lossy(c->service), 0)) {
+        dock_host_dropped(c);
+        return DOCK_OK;
+    }
+    return status;
+}
