@@ -79,36 +79,34 @@ static bool completed_held(struct dock_cqview *v, const struct dock_waiter *w, u
     return is;
 }
 
-// A claim made by one who died before the consumer index moved: the receive is still posted.
-static bool still_posted(const struct dock_rqview *v, uint32_t ci, uint32_t receive)
+// The claim of a receive that was taken and not completed. Whoever made it before the consumer index moved
+// has not taken it: it is still posted.
+static bool claimed(const struct dock_qp *qp, dock_who who, uint32_t receive, uint32_t ci, uint64_t *mark)
 {
-    uint32_t pi = dock_acquire32(&v->rec->pi);
+    // pairs with the publish in dock_rq_take
+    uint64_t claim = dock_acquire64(&qp->rq->view.claims[receive]);
 
-    for (; pi - ci <= v->size && ci != pi; ci++)
-        if ((dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1)) == receive)
-            return true;
-    return false;
+    return claim && dock_claim_queue(claim) == qp->number && (!who || (dock_who)(claim >> 32) == who) &&
+           dock_rq_taken(qp->rq, receive, ci, mark);
 }
 
-// A poller that takes the completion clears the claim, without asking us, before its index moves past it: a
-// search that begins behind the completion fails to take the claim by a swap, so that a receive is completed
-// once whoever wins. Those whose claims are looked at here make no more.
+// A poller that takes the completion gives the number back, without asking us, before its index moves past
+// it: a search that begins behind the completion fails to mark the receive by a swap, so that a receive is
+// completed once whoever wins. Those whose claims are looked at here make no more.
 void dock_rq_flush_claims(struct dock_qp *qp, dock_who who)
 {
     struct dock_rqview *v = &qp->rq->view;
     struct dock_cqview *cq = &qp->recv_cq->view;
     bool inherited;
     uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
+    uint64_t mark;
 
     for (uint32_t n = 0; n < v->size; n++) {
-        uint64_t claim = dock_acquire64(&v->claims[n]); // pairs with the publish in dock_rq_take
-        if (!claim || dock_claim_queue(claim) != qp->number || (who && (dock_who)(claim >> 32) != who))
+        if (!claimed(qp, who, n, ci, &mark) || completed_held(cq, &qp->dev->waiter, qp->number, n) ||
+            !dock_rq_tell(qp->rq, n, mark))
             continue;
-        bool posted = still_posted(v, ci, n);
-        if (!posted && completed_held(cq, &qp->dev->waiter, qp->number, n))
-            continue;
-        if (dock_claim64(&v->claims[n], &claim, 0) && !posted)
-            flush_one(qp, n);
+        dock_set64(&v->claims[n], 0); // who kept it for his next message finds it gone
+        flush_one(qp, n);
     }
     dock_word_unlock(&v->rec->ci, &qp->dev->waiter, ci);
 }
@@ -118,12 +116,13 @@ void dock_rq_forget_claims(struct dock_qp *qp)
     struct dock_rqview *v = &qp->rq->view;
     bool inherited;
     uint32_t ci = dock_word_lock(&v->rec->ci, &qp->dev->waiter, &inherited);
-    uint64_t id;
+    uint64_t id, mark;
 
     for (uint32_t n = 0; n < v->size; n++) {
-        uint64_t claim = dock_peek64(&v->claims[n]);
-        if (claim && dock_claim_queue(claim) == qp->number && !still_posted(v, ci, n))
-            dock_rq_return(qp->rq, n, &id);
+        if (!claimed(qp, 0, n, ci, &mark))
+            continue;
+        dock_set64(&v->claims[n], 0);
+        dock_rq_return(qp->rq, n, &id);
     }
     dock_word_unlock(&v->rec->ci, &qp->dev->waiter, ci);
 }

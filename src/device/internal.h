@@ -80,12 +80,13 @@ struct dock_rq {
     dock_a32 lock;
     bool lock_free, shared;
     uint32_t pi, depth, sge_max, pd;
-    uint32_t number;     // of a shared queue
-    uint64_t *wrid;      // by receive number
-    dock_a32 spare_lock; // of the three below: the poller gives numbers back, the poster takes them
-    uint32_t *spare;     // numbers that are free, a stack
-    uint32_t spares;
-    bool *out; // by number: posted and not yet polled
+    uint32_t number; // of a shared queue
+    uint64_t *wrid;  // by receive number
+    uint32_t *spare; // a ring of the numbers that are free: pollers give them back, the poster takes them
+    uint32_t spare_taken;
+    dock_a32 spare_given; // pairs with take_number
+    dock_a32 spare_lock;  // of a shared queue, whose pollers nobody else serialises
+    dock_a64 *out;        // by number: posted and not yet polled, see rq.c
     dock_a32 users;
     void *user;
     struct dock_qp *owner; // of an own queue
@@ -458,6 +459,11 @@ void dock_rq_clear(struct dock_rq *rq);
 // A polled receive completion: its WR id, and the number is free again. -EBADMSG for a number that is not
 // out.
 int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id);
+// Was the receive of that number, posted and not yet polled, taken off the queue, whose consumer index is
+// held at `ci`, and not told as flushed? *mark, then, is for dock_rq_tell, which says whether that is still
+// so, and that it is told.
+bool dock_rq_taken(const struct dock_rq *rq, uint32_t number, uint32_t ci, uint64_t *mark);
+bool dock_rq_tell(struct dock_rq *rq, uint32_t number, uint64_t mark);
 
 // ---- mr.c
 // Nobody can find the region: let it name what `to` does, or what it did before, and publish it.

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Receive queues: creation, posting, and the way back of a receive's number. The number of a receive is free
 // from the poll of its completion to the next post; exactly `depth` are out at a time.
+//
+// What is known of a number stands in our own memory: `out`, 0 while it is free, else where it was posted. So
+// a poller leaves alone the claims, lines that the initiators write, and a claim means something only as long
+// as its receive is out and the consumer index has passed where it was posted.
 #include <errno.h>
 #include <stdlib.h>
 
 #include "device/internal.h"
+
+#define OUT 1u
+#define TOLD 2u // and flushed: its completion will say so
+
+static uint64_t posted_at(uint32_t pi)
+{
+    return (uint64_t)pi << 32 | OUT;
+}
 
 void dock_rq_clear(struct dock_rq *rq)
 {
@@ -13,11 +25,12 @@ void dock_rq_clear(struct dock_rq *rq)
     dock_word_lock(&rq->rec->ci, &rq->dev->waiter, &inherited);
     for (uint32_t i = 0; i < rq->view.size; i++)
         dock_set64(&rq->view.claims[i], 0);
-    rq->spares = 0;
-    while (rq->spares < rq->depth) {
-        rq->spare[rq->spares] = rq->depth - 1 - rq->spares;
-        rq->out[rq->spares++] = false;
+    for (uint32_t i = 0; i < rq->depth; i++) {
+        rq->spare[i] = i;
+        dock_set64(&rq->out[i], 0);
     }
+    rq->spare_taken = 0;
+    dock_publish32(&rq->spare_given, rq->depth); // pairs with take_number
     dock_word_unlock(&rq->rec->ci, &rq->dev->waiter, rq->pi);
 }
 
@@ -86,18 +99,43 @@ void dock_recv_begin(struct dock_rq *rq)
         dock_spin_lock(&rq->lock);
 }
 
-static bool take_number(struct dock_rq *rq, uint32_t *number)
+static inline bool take_number(struct dock_rq *rq, uint32_t *number)
 {
-    bool any = false;
+    if (dock_acquire32(&rq->spare_given) == rq->spare_taken) // pairs with give_number
+        return false;
+    *number = rq->spare[rq->spare_taken++ & (rq->view.size - 1)];
+    return true;
+}
 
-    dock_spin_lock(&rq->spare_lock);
-    if (rq->spares) {
-        *number = rq->spare[--rq->spares];
-        rq->out[*number] = true;
-        any = true;
+static inline void give_number(struct dock_rq *rq, uint32_t number)
+{
+    uint32_t given = dock_peek32(&rq->spare_given);
+
+    rq->spare[given & (rq->view.size - 1)] = number;
+    dock_publish32(&rq->spare_given, given + 1); // pairs with take_number
+}
+
+// Initiators read these lines: what stands there already is not stored again, so that they keep what they
+// have.
+static inline void put_sge(struct dock_wqe_sge *at, const struct dock_wqe_sge *s)
+{
+    if (at->va != s->va || at->len != s->len || at->key != s->key)
+        *at = *s;
+}
+
+static void put_receive(struct dock_rq *rq, uint32_t number, const struct dock_sge *sge, unsigned nsge)
+{
+    struct dock_wqe_sge *at = dock_rq_sges(&rq->view, number);
+    dock_a32 *index = &rq->view.index[rq->pi & (rq->view.size - 1)];
+
+    for (unsigned i = 0; i < rq->view.stride; i++) {
+        struct dock_wqe_sge s = {0};
+        if (i < nsge)
+            s = (struct dock_wqe_sge){.len = sge[i].len, .key = sge[i].key, .va = sge[i].addr};
+        put_sge(&at[i], &s);
     }
-    dock_spin_unlock(&rq->spare_lock);
-    return any;
+    if (dock_peek32(index) != number)
+        dock_set32(index, number); // published by pi
 }
 
 int dock_recv_put(struct dock_rq *rq, uint64_t id, const struct dock_sge *sge, unsigned nsge)
@@ -109,13 +147,9 @@ int dock_recv_put(struct dock_rq *rq, uint64_t id, const struct dock_sge *sge, u
     if (!take_number(rq, &number))
         return dock_refuse(-ENOMEM, "receive queue full: %u receives posted whose completions are not polled",
                            rq->depth);
-
-    struct dock_wqe_sge *at = dock_rq_sges(&rq->view, number);
-    for (unsigned i = 0; i < rq->view.stride; i++)
-        at[i] = i < nsge ? (struct dock_wqe_sge){.len = sge[i].len, .key = sge[i].key, .va = sge[i].addr}
-                         : (struct dock_wqe_sge){0};
+    put_receive(rq, number, sge, nsge);
     rq->wrid[number] = id;
-    dock_set32(&rq->view.index[rq->pi & (rq->view.size - 1)], number); // published by pi
+    dock_set64(&rq->out[number], posted_at(rq->pi)); // published by pi; nobody polls it before
     rq->pi++;
     return 0;
 }
@@ -139,16 +173,33 @@ int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id)
 
     if (number >= rq->depth)
         return err;
-    dock_spin_lock(&rq->spare_lock);
-    if (rq->out[number]) {
-        dock_set64(&rq->view.claims[number], 0); // the completion is observed: nothing is owed any more
+    if (rq->shared)
+        dock_spin_lock(&rq->spare_lock);
+    if (dock_peek64(&rq->out[number])) {
         *id = rq->wrid[number];
-        rq->out[number] = false;
-        rq->spare[rq->spares++] = number;
+        dock_set64(&rq->out[number],
+                   0); // before the CQ's index passes the completion: pairs with dock_rq_tell
+        give_number(rq, number);
         err = 0;
     }
-    dock_spin_unlock(&rq->spare_lock);
+    if (rq->shared)
+        dock_spin_unlock(&rq->spare_lock);
     return err;
+}
+
+bool dock_rq_taken(const struct dock_rq *rq, uint32_t number, uint32_t ci, uint64_t *mark)
+{
+    if (number >= rq->depth)
+        return false;
+    *mark = dock_acquire64(&rq->out[number]);
+    return *mark & OUT && !(*mark & TOLD) && (int32_t)((uint32_t)(*mark >> 32) - ci) < 0;
+}
+
+bool dock_rq_tell(struct dock_rq *rq, uint32_t number, uint64_t mark)
+{
+    // Fails once a poller has taken the completion, whose return stands before the CQ's index that was looked
+    // at.
+    return dock_claim64(&rq->out[number], &mark, mark | TOLD);
 }
 
 int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out)

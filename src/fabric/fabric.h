@@ -63,6 +63,7 @@ struct dock_rkey {
 };
 
 #define DOCK_RKEYS 4
+#define DOCK_LKEYS 2 // of the target's receives
 
 // The receive that is next at the target, read ahead: what is posted stays as it is until its position is
 // taken.
@@ -98,7 +99,7 @@ struct dock_conn {
     const struct dock_waiter *waiter;
     const dock_a32 *moving; // our own device's: see dock_port
     uint64_t hazard_value;
-    struct dock_rkey key[DOCK_RKEYS];
+    struct dock_rkey key[DOCK_RKEYS + DOCK_LKEYS];
     struct dock_rqview rq;
     struct dock_next_receive next_receive;
     struct dock_cqview cq;
@@ -154,6 +155,12 @@ struct dock_xfer {
 static inline bool dock_xfer_begun(const struct dock_xfer *x)
 {
     return x->claimed || x->done || x->broken;
+}
+
+// Where a key of the target is kept: a remote one, or a local one of its receives.
+static inline struct dock_rkey *dock_conn_key(struct dock_conn *c, uint32_t tid, bool local)
+{
+    return &c->key[local ? DOCK_RKEYS + tid % DOCK_LKEYS : tid % DOCK_RKEYS];
 }
 
 // The way to the queue that answers for a request: of XRC the target's, else the one that is given.

@@ -2,7 +2,8 @@
 // The receive ring, own or shared: receive WQEs are arrays of 16-byte SGEs picked by number through an index
 // ring, as they come back out of order. The owner produces; initiators consume. An initiator writes a claim
 // {who, queue} for the receive before the consumer index moves, so that a receive which a dead initiator took
-// is found and flushed; the owner clears the claim when it polls the completion.
+// is found and flushed. What was polled leaves its claim: it means nothing to the owner, who knows what is
+// out.
 #ifndef DOCK_RING_RQRING_H
 #define DOCK_RING_RQRING_H
 

@@ -357,9 +357,11 @@ static void close_srq(struct target *t)
     struct dock_rqrec *r = t->srq->rec;
     uint32_t posted = dock_peek32(&r->pi) - dock_word_value(dock_peek64(&r->ci));
 
-    if (posted + t->srq->spares != KILL_BUFFERS)
+    uint32_t spare = dock_peek32(&t->srq->spare_given) - t->srq->spare_taken;
+
+    if (posted + spare != KILL_BUFFERS)
         kill_wrong(&t->part, "of %u receives of the shared queue %u are posted and %u free", KILL_BUFFERS,
-                   posted, t->srq->spares);
+                   posted, spare);
     if (dock_srq_destroy(t->srq))
         kill_wrong(&t->part, "dock_srq_destroy (%s)", dock_log_last());
 }

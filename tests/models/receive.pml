@@ -4,21 +4,24 @@
  * took and did not complete, while the owner's program polls without asking it. Whatever happens, each receive
  * completes exactly once. A completion that was polled may be overwritten in the ring at any time after.
  *
- * switches: CLAIM_LATE NO_CLAIM NO_POSTED_CHECK NO_COMPLETED_CHECK POLL_KEEPS_CLAIM UNORDERED_POLL STORE_NOT_SWAP
+ * switches: CLAIM_LATE NO_CLAIM NO_POSTED_CHECK NO_COMPLETED_CHECK POLL_KEEPS_NUMBER UNORDERED_POLL STORE_NOT_SWAP
  *   CLAIM_LATE          the claim is written after the consumer index has moved
  *   NO_CLAIM            there are no claims
  *   NO_POSTED_CHECK     the engine flushes a claimed receive that is still in the queue
  *   NO_COMPLETED_CHECK  ... or one whose completion stands in the CQ
- *   POLL_KEEPS_CLAIM    a polled completion leaves its claim
- *   UNORDERED_POLL      the CQ's consumer index may be visible before the claim is cleared
- *   STORE_NOT_SWAP      the engine takes the claim by a plain store
+ *   POLL_KEEPS_NUMBER   a poll does not give the receive's number back
+ *   UNORDERED_POLL      the CQ's consumer index may be visible before the number is back
+ *   STORE_NOT_SWAP      the engine marks the number as told by a plain store
  *
- * pairs: device/fail.c: dock_rq_flush_claims; fabric/host/message.c: take_held; ring/rqring.c: dock_rq_take_for.
+ * pairs: device/fail.c: claimed; device/rq.c: dock_rq_return; fabric/host/message.c: take_held;
+ *   fabric/host/send.c: take; ring/rqring.c: dock_rq_take_for.
  */
-#define VARS 4
+#define VARS 6
+#define PLACES 24
 #define PROCS 4
 #define CLAIM 0  /* and 1: two receives, taken in order */
 #define POLLED 2 /* and 3: the CQ's consumer index has passed the completion */
+#define NUMBER 4 /* and 5: of the receive, the owner's own: 0 out, 1 back, 2 told as flushed */
 #include "weak.pml"
 
 #define RECEIVES 2
@@ -93,8 +96,8 @@ end:
     :: (cqe[0] && !seen[0]) || (cqe[1] && !seen[1]) ->
         n = (cqe[0] && !seen[0] -> 0 : 1);
         seen[n] = true;
-#ifndef POLL_KEEPS_CLAIM
-        store(CLAIM + n, 0);
+#ifndef POLL_KEEPS_NUMBER
+        store(NUMBER + n, 1);
 #endif
 #ifdef UNORDERED_POLL
         store(POLLED + n, 1)
@@ -116,8 +119,9 @@ inline search(n)
 inline repair(n)
 {
     load(CLAIM + n, claim);
+    load(NUMBER + n, number);
     if
-    :: claim == 1 ->
+    :: claim == 1 && number == 0 ->
         posted = ci <= n;
 #ifdef NO_COMPLETED_CHECK
         found = false;
@@ -130,12 +134,12 @@ inline repair(n)
         if
         :: !posted && found
 #ifdef STORE_NOT_SWAP
-        :: else -> store(CLAIM + n, 0); swapped = true
+        :: else -> store(NUMBER + n, 2); swapped = true
 #else
         :: else ->
             atomic {
-                ORDERED -> swapped = (mem[CLAIM + n] == claim);
-                mem[CLAIM + n] = (swapped -> 0 : mem[CLAIM + n])
+                ORDERED -> swapped = (mem[NUMBER + n] == number);
+                mem[NUMBER + n] = (swapped -> 2 : mem[NUMBER + n])
             }
 #endif
         fi;
@@ -151,7 +155,7 @@ inline repair(n)
 proctype engine(byte me)
 {
     bool polled[RECEIVES], posted, found, swapped;
-    byte claim;
+    byte claim, number;
 
     finished;
     if

@@ -7,16 +7,20 @@
  * like a fence. A killed thread's stores still reach memory: its processor had finished those instructions.
  *
  * A model defines VARS (words, at most 7) and PROCS (threads, numbered by the variable `me`), at most 16 places in
- * all, and may define DRAINED(i): a statement done when place i (thread * VARS + word) reaches memory.
+ * all or, with PLACES 24, so many, and may define DRAINED(i): a statement done when place i (thread * VARS + word) reaches memory.
  */
 #ifndef DRAINED
 #define DRAINED(i) skip
 #endif
 
-byte mem[16];
-byte buf[16];
-bool held[16];
-byte after[16];  /* words of the same thread that must reach memory first, as bits */
+#ifndef PLACES
+#define PLACES 16
+#endif
+
+byte mem[8];
+byte buf[PLACES];
+bool held[PLACES];
+byte after[PLACES];  /* words of the same thread that must reach memory first, as bits */
 byte delayed[6]; /* how many stores of a thread are */
 hidden byte scan;
 
@@ -94,5 +98,8 @@ end:
     do
     DRAIN(0) DRAIN(1) DRAIN(2) DRAIN(3) DRAIN(4) DRAIN(5) DRAIN(6) DRAIN(7) DRAIN(8) DRAIN(9) DRAIN(10) DRAIN(11)
     DRAIN(12) DRAIN(13) DRAIN(14) DRAIN(15)
+#if PLACES > 16
+    DRAIN(16) DRAIN(17) DRAIN(18) DRAIN(19) DRAIN(20) DRAIN(21) DRAIN(22) DRAIN(23)
+#endif
     od
 }

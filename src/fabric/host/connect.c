@@ -45,7 +45,7 @@ void dock_host_meet(struct dock_conn *c)
     c->views = false;
     c->next_receive.known = false;
     c->held = 0;
-    for (unsigned i = 0; i < DOCK_RKEYS; i++)
+    for (unsigned i = 0; i < DOCK_RKEYS + DOCK_LKEYS; i++)
         c->key[i].rec = NULL;
 }
 

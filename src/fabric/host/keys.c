@@ -218,7 +218,7 @@ static bool find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
                  uint32_t need, const struct dock_rkey **out)
 {
     struct wish w = {va, len, need};
-    struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
+    struct dock_rkey *e = dock_conn_key(c, tid, local);
 
     bool stands = e->rec && e->tid == tid && e->token == token && e->local == local &&
                   dock_acquire64(&e->rec->generation) == e->generation;
@@ -249,7 +249,7 @@ static const struct wish nothing;
 
 struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key)
 {
-    struct dock_rkey *e = &c->key[(key >> 8) % DOCK_RKEYS];
+    struct dock_rkey *e = dock_conn_key(c, key >> 8, false);
 
     if (!fill(c, key >> 8, key, false, &nothing, e))
         return NULL;
@@ -258,7 +258,7 @@ struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key)
 
 struct dock_segrec *dock_host_segment(struct dock_conn *c, uint32_t tid, uint32_t token)
 {
-    struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
+    struct dock_rkey *e = dock_conn_key(c, tid, false);
 
     if (!fill(c, tid, token, false, &nothing, e))
         return NULL;

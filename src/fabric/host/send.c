@@ -24,11 +24,11 @@ static bool read_ahead(struct dock_conn *c, uint32_t ci)
 }
 
 // Where the receive's first buffer lies, if all of it is mapped and the message fits; else NULL.
-static char *buffer(const struct dock_conn *c, const struct dock_wqe_sge *s, uint32_t len)
+static char *buffer(struct dock_conn *c, const struct dock_wqe_sge *s, uint32_t len)
 {
-    const struct dock_rkey *e = &c->key[(s->key >> 8) % DOCK_RKEYS];
+    const struct dock_rkey *e = dock_conn_key(c, s->key >> 8, true);
 
-    if (len > s->len || !e->rec || e->token != s->key || !e->local || e->tid != s->key >> 8 ||
+    if (len > s->len || !e->rec || e->token != s->key || e->tid != s->key >> 8 ||
         !(e->access & DOCK_ACCESS_LOCAL_WRITE) || s->len > e->room || s->va - e->mapped > e->room - s->len ||
         dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
         return NULL;
@@ -74,8 +74,10 @@ static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *
 // What the next message is going to touch comes here while nobody waits for it.
 static void prepare(struct dock_conn *c, uint32_t ci)
 {
-    if (read_ahead(c, ci))
-        __builtin_prefetch((const void *)&c->rq.claims[c->next_receive.number], 1);
+    const char *to = read_ahead(c, ci) ? buffer(c, &c->next_receive.sge, 0) : NULL;
+
+    if (to)
+        __builtin_prefetch(to, 1);
 }
 
 uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message *m)
