@@ -50,8 +50,7 @@ static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t a
         dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | at);
 }
 
-// The WR at sq->exec is executed, and its completion told. false: the queue failed, of this or of a CQ that
-// was overrun.
+// The WR at sq->exec is executed, and its completion told. false: the queue failed, of a CQ that was overrun.
 static inline bool complete(struct dock_sq *sq, struct dock_stay *stay, struct dock_outcome o)
 {
     o.target = sq->x.target;
@@ -122,33 +121,60 @@ send(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flag
     return *status == DOCK_DIRECT_NOT ? 0 : m.len;
 }
 
-// As many as come in a row and suit. The local and the remote stay are held; the state of our own queue
-// changes only by whoever holds its token.
+// The flags of a WQE at `at` that is one of ours, whole, and of this pass of the ring?
+static inline bool plain(const struct dock_sq *sq, uint32_t at, uint32_t flags)
+{
+    return (flags & ~HARMLESS) == (at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER);
+}
+
+// As many WRITEs as come in a row and suit. The local and the remote stay are held; the state of our own
+// queue changes only by whoever holds its token.
 static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
 {
-    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at, len, status = DOCK_OK;
+    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at, len;
     uint32_t end = at + (ready < stay->wrs ? ready : stay->wrs), bytes = 0;
-    bool writable = dock_direct_writable(c);
 
     while (at != end && bytes < stay->bytes) {
         const char *b = sq->post.ring + (uint64_t)(at & mask) * DOCK_BLOCK;
         uint32_t flags = word32(b);
-        if ((flags & ~HARMLESS) != (at & (mask + 1) ? 0 : DOCK_F_OWNER) ||
-            (!(writable && (len = haul_one(sq, c, b, flags))) && !(len = send(sq, c, b, flags, &status))))
+        if (!plain(sq, at, flags) || !(len = haul_one(sq, c, b, flags)))
             break;
         bytes += len;
         at++;
-        if (flags & DOCK_F_COMPLETE || status) {
-            struct dock_outcome o = {
-                .status = status, .bytes = len, .flags = flags, .op = (uint8_t)(word32(b + 4) >> 8)};
+        if (flags & DOCK_F_COMPLETE) {
             settle(sq, stay, at - 1);
-            if (!complete(sq, stay, o))
+            if (!complete(sq, stay, (struct dock_outcome){.bytes = len, .flags = flags, .op = DOCK_OP_WRITE}))
                 break;
         }
     }
     settle(sq, stay, at);
     sq->bytes += bytes;
     stay->bytes -= bytes < stay->bytes ? bytes : stay->bytes;
+}
+
+// The same of SENDs. false: none did.
+static bool __attribute__((noinline))
+haul_messages(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
+{
+    bool any = false, on = dock_peek32(&sq->rec->state) == DOCK_RTS; // a WRITE's completion may have ended it
+
+    while (on && sq->exec != stay->pi && stay->wrs && stay->bytes) {
+        const char *b = sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK;
+        uint32_t flags = word32(b), status = DOCK_OK, len;
+        if (!plain(sq, sq->exec, flags) || !(len = send(sq, c, b, flags, &status)))
+            break;
+        any = true;
+        sq->bytes += len;
+        stay->bytes -= len < stay->bytes ? len : stay->bytes;
+        if (flags & DOCK_F_COMPLETE || status)
+            on = complete(
+                sq, stay,
+                (struct dock_outcome){
+                    .status = status, .bytes = len, .flags = flags, .op = (uint8_t)(word32(b + 4) >> 8)});
+        else
+            settle(sq, stay, sq->exec + 1);
+    }
+    return any && on;
 }
 
 // Is it worth to enter the target's memory? What is at the head, if anything is, is looked at only where the
@@ -173,7 +199,11 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
     if (dock_direct_enter(
             c)) { // its light fence covers our own word too: show that keys are in use, then look
-        haul(sq, c, stay);
+        bool writable = dock_direct_writable(c);
+        do {
+            if (writable)
+                haul(sq, c, stay);
+        } while (sq->exec != stay->pi && haul_messages(sq, c, stay));
         dock_direct_leave(c);
     }
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce

@@ -156,7 +156,8 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
     return v->flags & DOCK_CQ_OVERWRITE;
 }
 
-struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail, bool *first)
+static inline struct dock_cqe *open_entry(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail,
+                                          bool *first)
 {
     bool inherited;
     uint32_t at = dock_word_lock(&v->rec->tail, w, &inherited);
@@ -179,7 +180,8 @@ struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w
     return &v->ring[at & (v->size - 1)];
 }
 
-void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0)
+static inline void commit_entry(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail,
+                                uint32_t dw0)
 {
     struct dock_cqe *slot = &v->ring[tail & (v->size - 1)];
 
@@ -194,14 +196,24 @@ void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t
     dock_word_unlock(&v->rec->tail, w, tail + 1);
 }
 
+struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail, bool *first)
+{
+    return open_entry(v, w, tail, first);
+}
+
+void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0)
+{
+    commit_entry(v, w, tail, dw0);
+}
+
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e, bool *first)
 {
     uint32_t tail;
-    struct dock_cqe *slot = dock_cq_open(v, w, &tail, first);
+    struct dock_cqe *slot = open_entry(v, w, &tail, first);
 
     if (__builtin_expect(!slot, 0))
         return -EOVERFLOW;
     memcpy(&slot->idx_local, &e->idx_local, sizeof *e - sizeof e->dw0);
-    dock_cq_commit(v, w, tail, dock_peek32(&e->dw0));
+    commit_entry(v, w, tail, dock_peek32(&e->dw0));
     return 0;
 }
