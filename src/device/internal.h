@@ -84,7 +84,7 @@ struct dock_rq {
     uint64_t *wrid;  // by receive number
     uint32_t *spare; // a ring of the numbers that are free: pollers give them back, the poster takes them
     uint32_t spare_taken;
-    dock_a32 spare_given; // pairs with take_number
+    dock_a32 spare_given; // see take_number
     dock_a32 spare_lock;  // of a shared queue, whose pollers nobody else serialises
     dock_a64 *out;        // by number: posted and not yet polled, see rq.c
     dock_a32 users;

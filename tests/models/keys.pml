@@ -11,7 +11,8 @@
  *   UNORDERED_LOOK  the reader may copy the words before it takes the generation
  *   NO_SUM          the reader does not look at the sum
  *
- * pairs: device/mr.c: dock_segrec_publish; fabric/direct.h: dock_direct_key; fabric/host/keys.c: read_entry.
+ * pairs: device/mr.c: dock_segrec_publish; fabric/direct.h: dock_direct_key; fabric/host/keys.c: read_entry;
+ *   fabric/host/send.c: buffer.
  */
 #define VARS 3
 #define PROCS 2

@@ -14,7 +14,7 @@
  *   STORE_NOT_SWAP      the engine marks the number as told by a plain store
  *
  * pairs: device/fail.c: claimed; device/rq.c: dock_rq_return; fabric/host/message.c: take_held;
- *   fabric/host/send.c: take; ring/rqring.c: dock_rq_take_for.
+ *   fabric/host/send.c: read_ahead take; ring/rqring.c: dock_rq_take_for.
  */
 #define VARS 6
 #define PLACES 24

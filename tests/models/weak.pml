@@ -7,7 +7,8 @@
  * like a fence. A killed thread's stores still reach memory: its processor had finished those instructions.
  *
  * A model defines VARS (words, at most 7) and PROCS (threads, numbered by the variable `me`), at most 16 places in
- * all or, with PLACES 24, so many, and may define DRAINED(i): a statement done when place i (thread * VARS + word) reaches memory.
+ * all or, with PLACES 24, so many, and may define DRAINED(i): a statement done when place i (thread * VARS + word)
+ * reaches memory.
  */
 #ifndef DRAINED
 #define DRAINED(i) skip
