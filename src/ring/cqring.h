@@ -34,13 +34,13 @@ struct dock_cqrec {
     // line 1: the producers'
     _Alignas(64) dock_a64 tail; // {tail, holder}
     dock_a32 ci_seen;           // the consumer index as last read, guarded by the tail word
-    dock_a32 overrun;           // set once: the CQ is unusable
     // line 2: the consumer's
     _Alignas(64) dock_a32 ci;
     dock_a64 polled;
     // line 3: sleep and wake
     _Alignas(64) dock_a32 armed; // enum dock_arm; cleared by the producer that fires it
     dock_a32 attention;          // so many events are to be delivered by the owner's engine
+    dock_a32 overrun; // set once: the CQ is unusable. Not on the producers' line: an empty poll looks at it
 };
 
 static_assert(sizeof(struct dock_cqrec) == 256, "four lines, four writers");
