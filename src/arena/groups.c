@@ -83,8 +83,8 @@ int dock_group_join(struct dock_groups *g, const struct dock_idtable *ids, const
         return dock_refuse(-ENOSPC, "%u memberships in multicast groups of this host, and no more",
                            DOCK_GROUP_MEMBERS);
     memcpy(half, gid, sizeof half);
-    dock_count64(&m->turn, 1); // ours alone until it is published
-    dock_fence_store();        // before the group: pairs with the second look in dock_group_next
+    dock_publish64(&m->turn, dock_peek64(&m->turn) + 1); // ours alone until it is published
+    dock_fence_store(); // before the group: pairs with the second look in dock_group_next
     dock_set64(&m->gid[0], half[0]);
     dock_set64(&m->gid[1], half[1]);
     dock_publish64(&m->member, member_of(who, queue)); // pairs with the acquire in dock_group_next

@@ -61,7 +61,8 @@ static bool completed(const struct dock_cqview *v, uint32_t ci, uint32_t queue, 
 
     for (struct dock_cqe *e; ci - first < v->size && (e = dock_cq_look(v, ci, &dw0)); ci++) {
         uint32_t local = e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
-        if (dw0 & DOCK_CQE_RECV && local == queue && (e->idx_local & 0xffff) == receive)
+        if ((dw0 & (DOCK_CQE_RECV | DOCK_CQE_SKIP)) == DOCK_CQE_RECV && local == queue &&
+            (e->idx_local & 0xffff) == receive)
             return true;
     }
     return false;
@@ -72,8 +73,8 @@ static bool completed_held(struct dock_cqview *v, const struct dock_waiter *w, u
                            uint32_t receive)
 {
     uint32_t tail = dock_cq_hold(v, w);
-    // pairs with dock_cq_end and dock_cqring_move
-    bool is = completed(v, dock_acquire32(&v->rec->ci), queue, receive);
+    uint32_t ci = dock_acquire32(&v->rec->ci); // pairs with dock_cq_end and dock_cqring_move
+    bool is = completed(v, v->flags & DOCK_CQ_OVERWRITE ? dock_cq_oldest(v, ci) : ci, queue, receive);
 
     dock_cq_let_go(v, w, tail);
     return is;

@@ -456,6 +456,8 @@ int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint
                    struct dock_rq **out);
 void dock_rq_destroy(struct dock_rq *rq);
 void dock_rq_clear(struct dock_rq *rq);
+// What was taken of an own queue is owed to nobody any more.
+void dock_rq_disown(struct dock_rq *rq);
 // A polled receive completion: its WR id, and the number is free again. -EBADMSG for a number that is not
 // out.
 int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id);

@@ -89,8 +89,10 @@ static void forget_requests(struct dock_qp *qp)
     if (qp->rq->shared)
         dock_rq_forget_claims(qp);
     else
-        dock_rq_clear(qp->rq);
+        dock_rq_disown(qp->rq);
     dock_cq_forget(qp->recv_cq, qp); // a repair may have flushed a dead peer's claim since: none is left now
+    if (!qp->rq->shared)
+        dock_rq_clear(qp->rq); // and no poller has one of its completions in hand
     dock_attend_limit(qp);
     dock_set32(&qp->rec->attention, 0);
     dock_set32(&qp->last_wqe_told, 0);

@@ -125,10 +125,11 @@ int dock_cq_next(struct dock_cq *cq, struct dock_wc *wc)
     bool helped = false;
 
     for (;;) {
-        uint32_t dw0;
-        if (__builtin_expect(cq->view.flags & DOCK_CQ_OVERWRITE, 0) && take_newest(cq, wc))
+        uint32_t dw0 = 0;
+        bool newest = cq->view.flags & DOCK_CQ_OVERWRITE;
+        if (__builtin_expect(newest, 0) && take_newest(cq, wc))
             return 1;
-        const struct dock_cqe *e = dock_cq_look(&cq->view, cq->ci, &dw0);
+        const struct dock_cqe *e = newest ? NULL : dock_cq_look(&cq->view, cq->ci, &dw0);
         if (__builtin_expect(!e, 0)) {
             if (dock_peek32(&cq->rec->overrun))
                 return -EOVERFLOW;

@@ -18,13 +18,30 @@ static uint64_t posted_at(uint32_t pi)
     return (uint64_t)pi << 32 | OUT;
 }
 
+// The consumer index is held.
+static void no_claims(const struct dock_rqview *v)
+{
+    for (uint32_t i = 0; i < v->size; i++)
+        dock_set64(&v->claims[i], 0);
+}
+
+void dock_rq_disown(struct dock_rq *rq)
+{
+    bool inherited;
+    uint32_t ci = dock_word_lock(&rq->rec->ci, &rq->dev->waiter, &inherited);
+
+    no_claims(&rq->view);
+    dock_word_unlock(&rq->rec->ci, &rq->dev->waiter, ci);
+}
+
+// Nobody polls a completion of it: nothing gives a number back beside us. A poster may be there.
 void dock_rq_clear(struct dock_rq *rq)
 {
     bool inherited;
 
+    dock_recv_begin(rq);
     dock_word_lock(&rq->rec->ci, &rq->dev->waiter, &inherited);
-    for (uint32_t i = 0; i < rq->view.size; i++)
-        dock_set64(&rq->view.claims[i], 0);
+    no_claims(&rq->view);
     for (uint32_t i = 0; i < rq->depth; i++) {
         rq->spare[i] = i;
         dock_set64(&rq->out[i], 0);
@@ -32,6 +49,8 @@ void dock_rq_clear(struct dock_rq *rq)
     rq->spare_taken = 0;
     dock_publish32(&rq->spare_given, rq->depth); // pairs with take_number
     dock_word_unlock(&rq->rec->ci, &rq->dev->waiter, rq->pi);
+    if (!rq->lock_free)
+        dock_spin_unlock(&rq->lock);
 }
 
 static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t id)

@@ -10,9 +10,11 @@ static bool read_ahead(struct dock_conn *c, uint32_t ci)
 {
     struct dock_next_receive *r = &c->next_receive;
     const struct dock_rqview *v = &c->rq;
+    bool follows = r->known && ci == r->ci + 1;
 
     r->known = false;
-    if (r->pi - ci - 1 >= v->size)           // not of those that we know of: has more been posted?
+    // Whether it is one of those that we knew of says only the one before it: has more been posted?
+    if (!follows || r->pi - ci - 1 >= v->size)
         r->pi = dock_acquire32(&v->rec->pi); // pairs with dock_recv_end
     if (r->pi - ci - 1 >= v->size)
         return false;

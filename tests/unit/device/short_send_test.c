@@ -74,12 +74,13 @@ static int receive(struct world *w, uint64_t id, const struct dock_sge *sge, uns
     return err;
 }
 
-static void open_world(struct world *w, enum memory memory)
+static void open_world_at(struct world *w, enum memory memory, uint32_t start_index)
 {
+    struct dock_config cfg = {.start_index = start_index};
     struct end_opts o = {.sge = 4};
     uint32_t access = memory == READ_ONLY ? DOCK_ACCESS_REMOTE_READ : DOCK_ACCESS_LOCAL_WRITE;
 
-    assert_int_equal(dock_dev_open(NULL, &w->dev), 0);
+    assert_int_equal(dock_dev_open(&cfg, &w->dev), 0);
     end_open(&w->a, w->dev, &o);
     end_open(&w->b, w->dev, &o);
     pair_connect(&w->a, &w->b);
@@ -90,6 +91,11 @@ static void open_world(struct world *w, enum memory memory)
     memset(w->at, 0, w->b.mem_size / 2);
     for (uint32_t i = 0; i < w->a.mem_size; i++)
         w->a.mem[i] = (char)(i * 7 + 1);
+}
+
+static void open_world(struct world *w, enum memory memory)
+{
+    open_world_at(w, memory, 0);
 }
 
 static void close_world(struct world *w)
@@ -222,6 +228,38 @@ static void a_receive_of_before_a_reset_takes_no_message(void **state)
     close_world(&w);
 }
 
+// Whatever the indices are: a buffer that was given back is nobody's until it is posted again.
+static void a_receive_that_is_not_posted_takes_no_message(void **state)
+{
+    static const uint32_t starts[] = {0, 0xfffffff0u, 0xfffffffeu, 0xffffffffu, 0x7fffffffu};
+    static const struct row r = {.op = DOCK_OP_SEND, .len = 8};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof starts / sizeof *starts; i++)
+        for (unsigned before = 1; before < 3; before++) {
+            struct dock_wc sent, received;
+            struct world w;
+            open_world_at(&w, WRITABLE, starts[i]);
+            struct dock_sge to = {.addr = (uintptr_t)w.b.mem, .len = 64, .key = w.b.mr->lkey};
+            for (unsigned n = 0; n < before; n++) {
+                assert_int_equal(receive(&w, n, &to, 1), 0);
+                send(&w, &r, &sent, &received);
+                assert_int_equal(received.id, n);
+            }
+            memset(w.b.mem, 0, 64);
+            struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &w.a, &(struct dock_sge){0}, 0, 8, w.b.mr, 0);
+            assert_int_equal(end_post(&w.a, &wr), 0);
+            assert_false(end_wait(w.b.rcq, &received, 2)); // it waits for a receive, as often as it takes
+            assert_int_equal(w.b.mem[1], 0);
+            assert_int_equal(receive(&w, 99, &to, 1), 0);
+            assert_true(end_wait(w.b.rcq, &received, 5000));
+            assert_int_equal(received.status, DOCK_OK);
+            assert_int_equal(received.id, 99);
+            assert_true(end_wait(w.a.scq, &sent, 5000));
+            close_world(&w);
+        }
+}
+
 // WRITEs and SENDs of one list, to memory of one key: who sees a SEND's completion sees all before it.
 static void writes_and_sends_of_a_list_come_in_order(void **state)
 {
@@ -263,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_send_ends_as_on_the_long_way),
         cmocka_unit_test(a_receive_of_before_a_reset_takes_no_message),
+        cmocka_unit_test(a_receive_that_is_not_posted_takes_no_message),
         cmocka_unit_test(writes_and_sends_of_a_list_come_in_order),
     };
 
