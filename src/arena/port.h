@@ -38,7 +38,7 @@ struct dock_port {
     uint32_t full_fences; // 1: no membarrier here, whoever works with us must use full fences
     uint64_t segments, hazards, started_ns;
     char program[16];
-    dock_a32 moving; // pages of the program move: nobody touches memory that is not in the arena
+    dock_a32 moving; // 1: pages of the program move, nobody touches memory that is not in the arena
 
     // line 1: the bell. A producer for this device writes its work, full fence, loads `asleep`;
     // the engine sets asleep, full fence, looks for work (pairs with dock_bell_ring).

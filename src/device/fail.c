@@ -169,6 +169,15 @@ void dock_qp_error(struct dock_qp *qp)
     dock_sq_release(&qp->sq); // rings: the send side is flushed
 }
 
+// What a peer, or our engine, found.
+static const char *cause_name(uint32_t why)
+{
+    return why & DOCK_ATTN_ACCESS    ? "a peer asked for memory that it may not reach"
+           : why & DOCK_ATTN_REQUEST ? "a peer sent a request that is not allowed here"
+           : why & DOCK_ATTN_LOCAL   ? "a receive of it, or its CQ, failed"
+                                     : "a request of it failed";
+}
+
 uint32_t dock_qp_error_for(struct dock_qp *qp, uint32_t causes)
 {
     dock_sq_hold(&qp->sq);
@@ -176,8 +185,11 @@ uint32_t dock_qp_error_for(struct dock_qp *qp, uint32_t causes)
     // the release of whoever set them.
     uint32_t why = atomic_fetch_and_explicit(&qp->rec->attention, ~causes, memory_order_acq_rel) & causes;
     uint32_t state = dock_peek32(&qp->rec->state);
-    if (why && state != DOCK_GONE && state != DOCK_RESET)
+    if (why && state != DOCK_GONE && state != DOCK_RESET) {
+        if (state != DOCK_ERR)
+            dock_info("queue %u is in error: %s", qp->number, cause_name(why));
         error_held(qp);
+    }
     dock_sq_release(&qp->sq);
     return why;
 }

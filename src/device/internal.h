@@ -218,6 +218,7 @@ struct dock_dev {
     uint32_t start_index;
     struct dock_worker *workers; // of a late fabric
     dock_a32 hazards_seen;       // the highest port->hazard_high that we saw
+    dock_a32 pages_move;         // what port->moving tells the peers; that word is not ours alone
 
     pthread_mutex_t events_lock;
     struct dock_events *event_queues;

@@ -56,6 +56,13 @@ static uint32_t of_origin(const struct dock_origin *o, const struct dock_sge_loc
     return DOCK_OK;
 }
 
+static uint32_t __attribute__((cold)) no_region(const struct dock_sge_local *sge, uint32_t need)
+{
+    dock_info("local key %#x, %u bytes at %#llx, rights %#x: no region of the domain grants that", sge->key,
+              sge->len, (unsigned long long)sge->va, need);
+    return DOCK_ST_LOC_PROT;
+}
+
 uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const struct dock_sge_local *sge,
                        uint32_t skip, uint32_t need, struct dock_span *out)
 {
@@ -72,13 +79,13 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
         if (__builtin_expect(dock_acquire32(&l->key) != sge->key || !sge->key ||
                                  !covers(l, x, sge->va, sge->len, need),
                              0))
-            return DOCK_ST_LOC_PROT;
+            return no_region(sge, need);
     } else if (x->origin) {
         return of_origin(x->origin, sge, skip, out);
     } else {
         l = by_range(dev, x, sge, need);
         if (!l)
-            return DOCK_ST_LOC_PROT;
+            return no_region(sge, need);
     }
     uint64_t va = sge->va + skip, inside = va - l->mapped;
     out->plain = l->addr + (va - l->va);

@@ -256,13 +256,17 @@ static void adopt_pause(void *user)
 {
     struct dock_dev *dev = user;
 
+    dock_set32(&dev->pages_move, 1);
     dock_set32(&dev->port->moving, 1);
-    dock_quiesce(dev, NULL); // its heavy fence orders the word; pairs with pages_move in fabric/host/start.c
+    dock_quiesce(dev, NULL); // its heavy fence orders the words; pairs with pages_move in fabric/host/start.c
 }
 
 static void adopt_resume(void *user)
 {
-    dock_publish32(&((struct dock_dev *)user)->port->moving, 0); // pairs with pages_move
+    struct dock_dev *dev = user;
+
+    dock_publish32(&dev->pages_move, 0);   // pairs with pages_move
+    dock_publish32(&dev->port->moving, 0); // pairs with pages_move
 }
 
 // Its windows look where it looks; one that a peer or a bind has taken back stays so.

@@ -64,7 +64,7 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     c->service = (uint8_t)qp->attr.service;
     c->dev = dev;
     c->waiter = &dev->waiter;
-    c->moving = &dev->port->moving;
+    c->moving = &dev->pages_move;
     c->source_eid = qp->attr.tell_eid ? qp->attr.eid : NULL;
     c->fabric = dev->fabric ? dev->fabric : who == dev->waiter.me ? &dock_fabric_self : &dock_fabric_host;
 }

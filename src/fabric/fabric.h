@@ -97,7 +97,7 @@ struct dock_conn {
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
     const struct dock_waiter *waiter;
-    const dock_a32 *moving; // our own device's: see dock_port
+    const dock_a32 *moving; // our own device's, as dock_port.moving is the target's
     uint64_t hazard_value;
     struct dock_rkey key[DOCK_RKEYS + DOCK_LKEYS];
     struct dock_rqview rq;
@@ -106,6 +106,7 @@ struct dock_conn {
     uint8_t eid[16];           // of the target, of a way of a queue without a connection
     const uint8_t *source_eid; // of the queue, told to receivers; NULL: its face does not tell
     struct dock_conn *next;    // see device/ways.c
+    uint64_t moving_since_ns;  // since when the target's port.moving was seen raised; 0: it is not
 };
 
 struct dock_sge_local {

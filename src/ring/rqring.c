@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/log.h"
+
 static uint64_t sge_bytes(uint32_t size, uint32_t stride)
 {
     return ((uint64_t)size * stride * sizeof(struct dock_wqe_sge) + 63) & ~63ull;
@@ -82,6 +84,9 @@ int dock_rq_take_for(struct dock_rqview *v, const struct dock_waiter *w, uint64_
 
     if (posted == 0 || posted > v->size) {
         dock_word_unlock(&v->rec->ci, w, ci);
+        if (posted)
+            dock_info("receive queue %u: %u receives stand in it, %u fit: its indices do not hold together",
+                      v->id, posted, v->size);
         return posted ? -EBADMSG : -EAGAIN;
     }
     uint32_t n = dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1);

@@ -2,14 +2,17 @@
 // Bits of a living peer's arena are flipped, one at a time, in every field of its port, its segment entry,
 // its queue record, its completion and receive queues and its rings, while both sides send. Nobody crashes or
 // hangs, no byte outside of what is registered changes, and what succeeds one-sidedly has moved the right
-// bytes. One flip: DRYDOCK_SEED=... bitflip_test INDEX
+// bytes. Whoever has a request or a queue in error has logged a line that says why.
+// One flip: DRYDOCK_SEED=... bitflip_test INDEX
 // timeout: 240
 // long-timeout: 1800
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/seed.h"
 #include "device/internal.h"
 #include "lib/fork.h"
@@ -32,7 +35,8 @@ struct board {
     dock_a32 asked, done; // {number of the command:24, command:8}; done by the peer
     dock_a32 index;       // of the flip
     struct desc desc[2];
-    dock_a32 failed; // flips that somebody noticed by a status
+    dock_a32 failed;     // flips that somebody noticed by a status
+    dock_a32 reasons[2]; // lines since the flip that say why, of us and of the peer
     char field[64], words[256];
     uint64_t seed;
     uint32_t first, flips;
@@ -47,19 +51,41 @@ struct side {
 };
 
 static struct board *board;
+static unsigned role; // 0: we, 1: the peer
+static bool shown;    // the log goes on to stderr as well
 
-static void __attribute__((noreturn)) wrong(const char *who, const char *what)
+static void __attribute__((noreturn, format(printf, 2, 3))) wrong(const char *who, const char *what, ...)
 {
-    snprintf(board->words, sizeof board->words, "%s: %s", who, what);
+    int n = snprintf(board->words, sizeof board->words, "%s: ", who);
+    va_list args;
+
+    va_start(args, what);
+    vsnprintf(board->words + n, sizeof board->words - (size_t)n, what, args);
+    va_end(args);
     _exit(1);
 }
 
 // ---- what both sides do
 
+// A line that tells a status in figures, or that a lock was taken over, is no reason.
+static bool hear(enum dock_log_level level, const char *line)
+{
+    if (level <= DOCK_LOG_INFO && !strstr(line, "fails with status"))
+        atomic_fetch_add(&board->reasons[role], 1);
+    return !shown;
+}
+
+static void need_reason(const char *who, uint32_t status)
+{
+    if (dock_peek32(&board->reasons[role]) == 0)
+        wrong(who, "in error, and no line says why (the first status was %#x)", status);
+}
+
 static void open_device(struct side *s)
 {
     struct dock_config c = {.stopped_ms = 300};
 
+    dock_log_set_sink(hear);
     if (dock_dev_open(&c, &s->dev))
         wrong("a side", "dock_dev_open");
 }
@@ -142,18 +168,21 @@ static unsigned post(struct side *s, const struct desc *peer, uint8_t op, uint32
     return end_post(&s->end, &wr) == 0;
 }
 
-// All that was posted completes, or at the latest when the queue is put into error. true: all succeeded.
+// All that was posted completes, or at the latest when the queue is put into error. true: all succeeded. What
+// the device itself put into error has a reason.
 static bool wait_sends(struct side *s, unsigned posted, bool ours, const char *who)
 {
     uint64_t begin = dock_now_ns(), half = WAIT_MS * test_slow() * 500000ull;
     struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = DOCK_ERR};
     bool good = true, forced = false;
+    uint32_t first = 0; // status that is none of success
     struct dock_wc wc;
 
     while (posted) {
         if (end_poll(s->end.scq, &wc)) {
             posted--;
             good = good && wc.status == DOCK_OK;
+            first = first ? first : wc.status;
         } else if (!forced && dock_now_ns() - begin > (ours ? half : half / 40)) {
             dock_qp_modify(s->end.qp, &m);
             forced = true;
@@ -165,6 +194,8 @@ static bool wait_sends(struct side *s, unsigned posted, bool ours, const char *w
     }
     if (forced && ours)
         wrong(who, "hung: requests did not complete before their queue was put into error");
+    if (ours ? !good : !forced && dock_peek32(&s->end.qp->rec->state) == DOCK_ERR)
+        need_reason(who, first);
     return good;
 }
 
@@ -205,6 +236,7 @@ static int __attribute__((noreturn)) peer(void *arg)
     uint32_t seen = 0;
 
     (void)arg;
+    role = 1;
     open_device(&s);
     for (;;) {
         uint32_t asked = dock_acquire32(&board->asked);
@@ -267,6 +299,7 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
     struct dock_port *p = c->peer->port;
     char *base = (char *)p;
     uint64_t q = (uint64_t)((char *)c->queue - base), cq = c->queue->cq, rq = c->queue->rq, sq = c->queue->sq;
+    uint64_t h = (uint64_t)((char *)c->hazard - base), seg = p->segments + tid * sizeof(struct dock_segrec);
     const struct field all[] = {
         FIELD(0, dock_port, magic),
         FIELD(0, dock_port, version),
@@ -281,10 +314,31 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
         FIELD(0, dock_port, ncqs),
         FIELD(0, dock_port, hazard_high),
         FIELD(0, dock_port, atomic_lock),
+        FIELD(0, dock_port, full_fences),
+        FIELD(0, dock_port, started_ns),
+        FIELD(0, dock_port, program),
+        FIELD(0, dock_port, moving),
+        FIELD(0, dock_port, fatal),
+        FIELD(0, dock_port, moment),
+        FIELD(0, dock_port, fallback_bytes),
+        FIELD(0, dock_port, fallback_calls),
+        FIELD(0, dock_port, arena_bytes),
+        FIELD(0, dock_port, dropped),
+        FIELD(0, dock_port, adopt),
         {"dock_port.block", offsetof(struct dock_port, block) + (c->dest_qp >> 8) * 8ull, 8},
-        {"dock_hazard", (uint64_t)((char *)c->hazard - base), 16},
-        {"dock_segrec", p->segments + tid * 64ull, 64},
-        {"dock_segrec", p->segments + tid * 64ull, 64},
+        FIELD(h, dock_hazard, owner),
+        FIELD(h, dock_hazard, busy),
+        FIELD(seg, dock_segrec, generation),
+        FIELD(seg, dock_segrec, va),
+        FIELD(seg, dock_segrec, len),
+        FIELD(seg, dock_segrec, off),
+        FIELD(seg, dock_segrec, addr),
+        FIELD(seg, dock_segrec, token),
+        FIELD(seg, dock_segrec, pd),
+        FIELD(seg, dock_segrec, access),
+        FIELD(seg, dock_segrec, kind_qpn),
+        FIELD(seg, dock_segrec, lkey),
+        FIELD(seg, dock_segrec, sum),
         FIELD(q, dock_qrec, state),
         FIELD(q, dock_qrec, serial),
         FIELD(q, dock_qrec, kind_service),
@@ -301,6 +355,18 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
         FIELD(q, dock_qrec, sum),
         FIELD(q, dock_qrec, attention),
         FIELD(q, dock_qrec, first_cause),
+        FIELD(q, dock_qrec, messages_in),
+        FIELD(q, dock_qrec, bytes_in),
+        FIELD(q, dock_qrec, cookie),
+        FIELD(q, dock_qrec, page),
+        FIELD(q, dock_qrec, posted),
+        FIELD(q, dock_qrec, rings),
+        FIELD(q, dock_qrec, bytes_out),
+        FIELD(q, dock_qrec, cqes),
+        FIELD(q, dock_qrec, rnr),
+        FIELD(q, dock_qrec, by_poster),
+        FIELD(q, dock_qrec, by_poller),
+        FIELD(q, dock_qrec, by_engine),
         FIELD(q, dock_qrec, doorbell),
         FIELD(q, dock_qrec, sq_blocks),
         FIELD(q, dock_qrec, sq_depth),
@@ -310,6 +376,9 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
         FIELD(cq, dock_cqrec, size),
         FIELD(cq, dock_cqrec, depth),
         FIELD(cq, dock_cqrec, id),
+        FIELD(cq, dock_cqrec, flags),
+        FIELD(cq, dock_cqrec, epoch),
+        FIELD(cq, dock_cqrec, polled),
         FIELD(cq, dock_cqrec, sum),
         FIELD(cq, dock_cqrec, tail),
         FIELD(cq, dock_cqrec, ci_seen),
@@ -352,6 +421,8 @@ static void flip(struct side *s, uint32_t i, _Atomic uint8_t **byte, uint8_t *ma
     *mask = (uint8_t)(1u << (b & 7));
     snprintf(board->field, sizeof board->field, "%s, byte %u, bit %u", f.name, (unsigned)(b / 8 % f.bytes),
              (unsigned)(b & 7));
+    dock_set32(&board->reasons[0], 0);
+    dock_set32(&board->reasons[1], 0);
     atomic_fetch_xor(*byte, *mask);
 }
 
@@ -451,8 +522,7 @@ int main(int argc, char **argv)
     unsigned bad = 0, stretches = 0;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc < 2 && !freopen("/dev/null", "w", stderr)) // of reasons there are thousands
-        return 1;
+    shown = argc > 1; // of reasons there are thousands
     board = test_shared(sizeof *board);
     board->seed = dock_seed();
     board->first = argc > 1 ? (uint32_t)atoi(argv[1]) : 0;

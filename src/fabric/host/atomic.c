@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arena/xcopy.h"
+#include "base/log.h"
 #include "fabric/host/host.h"
 
 static uint64_t apply(const struct dock_xfer *x, uint64_t old)
@@ -68,9 +69,12 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     const struct dock_rkey *k;
     uint32_t status;
 
-    if (!(dock_peek32(&dock_conn_target(c)->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC) ||
-        x->raddr & (x->len - 1))
+    bool allowed = dock_peek32(&dock_conn_target(c)->queue->access) & DOCK_ACCESS_REMOTE_ATOMIC;
+    if (__builtin_expect(!allowed || x->raddr & (x->len - 1), 0)) {
+        dock_info("queue %u: an atomic at %#llx: %s", c->source_qp, (unsigned long long)x->raddr,
+                  allowed ? "the address is not aligned" : "the target queue allows none");
         return DOCK_ST_REM_INV_REQ;
+    }
     status = dock_host_rkey(c, x->remote, x->token, x->raddr, x->len, DOCK_ACCESS_REMOTE_ATOMIC, &k);
     if (status)
         return status;

@@ -2,6 +2,7 @@
 // From a queue number to the record of the queue, a hazard in its owner's arena, and the bell.
 #include <errno.h>
 
+#include "base/log.h"
 #include "fabric/host/host.h"
 
 struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id)
@@ -99,15 +100,22 @@ bool dock_host_open_views(struct dock_conn *c)
     uint32_t kind = seen.kind_service >> 8;
 
     if (q->sum != dock_qrec_sum(&seen) || seen.id != c->dest_qp || !kind_fits(c, kind) ||
-        (seen.kind_service & 0xff) != c->service) // another service does not answer
+        (seen.kind_service & 0xff) != c->service) { // another service does not answer
+        dock_info("queue %u: the record of queue %u is of another kind, or does not hold together",
+                  c->source_qp, c->dest_qp);
         return false;
+    }
     if (c->xrc && !c->via) { // what a message is placed by, and the domain, is another queue's: see xrc.c
         c->cookie = q->cookie;
         c->views = true;
         return true;
     }
-    if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) || dock_cqview_open(c->peer->view, seen.cq, &c->cq))
+    if (dock_rqview_open(c->peer->view, seen.rq, &c->rq) ||
+        dock_cqview_open(c->peer->view, seen.cq, &c->cq)) {
+        dock_info("queue %u: the receive queue or the CQ of queue %u does not hold together", c->source_qp,
+                  c->dest_qp);
         return false;
+    }
     c->key_pd = seen.pd;
     c->cqe_flags = kind == DOCK_QUEUE_PAIR && c->service >= DOCK_RM ? DOCK_CQE_JETTY : 0;
     c->cookie = q->cookie;

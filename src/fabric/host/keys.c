@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/rawcall.h"
 #include "fabric/host/host.h"
 
@@ -178,8 +179,9 @@ static const struct dock_segrec *among(struct dock_conn *c, uint32_t tid, uint32
     }
 }
 
-static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, const struct wish *w,
-                 struct dock_rkey *e)
+// NULL: *e is the segment. Else why it is not, in words.
+static const char *fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, const struct wish *w,
+                        struct dock_rkey *e)
 {
     struct dock_segrec s = {.kind_qpn = DOCK_SEG_FREE << 24};
     uint64_t generation;
@@ -189,8 +191,10 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
     e->rec = NULL;
     if (many)
         rec = among(c, tid, token, w, &s, &generation);
-    if (!rec || !(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
-        return false;
+    if (!rec)
+        return "its entry is taken away, or does not hold together";
+    if (!(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
+        return "nothing is there under this key in the domain of the queue";
     *e = (struct dock_rkey){.tid = tid,
                             .token = token,
                             .local = local,
@@ -202,38 +206,50 @@ static bool fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, 
                             .access = s.access};
     if (s.off != DOCK_SEG_PLAIN && s.off & DOCK_SEG_PIECES) {
         if (!find_table(c, s.off & ~DOCK_SEG_PIECES, e))
-            return false;
+            return "the table of its pieces does not hold together";
     } else if (s.off != DOCK_SEG_PLAIN) {
         e->base = dock_view_at(c->peer->view, s.off, s.len);
         if (!e->base)
-            return false;
+            return "it lies outside of its owner's arena";
         e->mapped = s.va;
         e->room = s.len;
     }
     e->rec = rec;
-    return true;
+    return NULL;
 }
 
-static bool find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, uint64_t va, uint64_t len,
-                 uint32_t need, const struct dock_rkey **out)
+static const char *find(struct dock_conn *c, uint32_t tid, uint32_t token, bool local, uint64_t va,
+                        uint64_t len, uint32_t need, const struct dock_rkey **out)
 {
     struct wish w = {va, len, need};
     struct dock_rkey *e = dock_conn_key(c, tid, local);
+    const char *why = NULL;
 
     bool stands = e->rec && e->tid == tid && e->token == token && e->local == local &&
                   dock_acquire64(&e->rec->generation) == e->generation;
 
-    if (__builtin_expect(!stands || (e->many && !granted(&w, e->access, e->va, e->len)), 0) &&
-        !fill(c, tid, token, local, &w, e))
-        return false;
+    if (__builtin_expect(!stands || (e->many && !granted(&w, e->access, e->va, e->len)), 0))
+        why = fill(c, tid, token, local, &w, e);
     *out = e;
-    return granted(&w, e->access, e->va, e->len);
+    return why || granted(&w, e->access, e->va, e->len) ? why : "it is shorter, or has fewer rights";
+}
+
+static void __attribute__((cold))
+tell_refused(const struct dock_conn *c, const char *what, uint32_t tid, const struct wish *w, const char *why)
+{
+    dock_info("queue %u: %s of queue %u, entry %u, %llu bytes at %#llx, rights %#x: %s", c->source_qp, what,
+              c->dest_qp, tid, (unsigned long long)w->len, (unsigned long long)w->va, w->need, why);
 }
 
 uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
                         uint32_t need, const struct dock_rkey **out)
 {
-    return __builtin_expect(find(c, tid, token, false, va, len, need, out), 1) ? DOCK_OK : DOCK_ST_REM_ACCESS;
+    const char *why = find(c, tid, token, false, va, len, need, out);
+
+    if (__builtin_expect(why == NULL, 1))
+        return DOCK_OK;
+    tell_refused(c, "memory", tid, &(struct wish){va, len, need}, why);
+    return DOCK_ST_REM_ACCESS;
 }
 
 bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,
@@ -241,7 +257,11 @@ bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len
 {
     // The owner names its memory by its own addresses: a region with an iova is found under the iova, as
     // verbs has it.
-    return find(c, key >> 8, key, true, va, len, DOCK_ACCESS_LOCAL_WRITE, out);
+    const char *why = find(c, key >> 8, key, true, va, len, DOCK_ACCESS_LOCAL_WRITE, out);
+
+    if (__builtin_expect(why != NULL, 0))
+        tell_refused(c, "a receive", key >> 8, &(struct wish){va, len, DOCK_ACCESS_LOCAL_WRITE}, why);
+    return why == NULL;
 }
 
 // A segment, whatever is to be done with it. One of several of a token id is not found so.
@@ -251,7 +271,7 @@ struct dock_segrec *dock_host_window(struct dock_conn *c, uint32_t key)
 {
     struct dock_rkey *e = dock_conn_key(c, key >> 8, false);
 
-    if (!fill(c, key >> 8, key, false, &nothing, e))
+    if (fill(c, key >> 8, key, false, &nothing, e))
         return NULL;
     return e->rec->kind_qpn >> 24 == DOCK_SEG_MW2 ? entry(c, key >> 8) : NULL;
 }
@@ -260,7 +280,7 @@ struct dock_segrec *dock_host_segment(struct dock_conn *c, uint32_t tid, uint32_
 {
     struct dock_rkey *e = dock_conn_key(c, tid, false);
 
-    if (!fill(c, tid, token, false, &nothing, e))
+    if (fill(c, tid, token, false, &nothing, e))
         return NULL;
     return e->rec->kind_qpn >> 24 == DOCK_SEG_MR ? entry(c, tid) : NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/log.h"
 #include "fabric/host/host.h"
 
 #define GRH_BYTES 40u
@@ -64,6 +65,8 @@ uint32_t dock_host_overrun(struct dock_conn *c, bool first)
 {
     if (first)
         wake_owner(c, &c->cq, 0);
+    dock_info("queue %u: the CQ of queue %u takes no completion: it is full or unusable", c->source_qp,
+              c->dest_qp);
     return DOCK_ST_REM_OP;
 }
 
@@ -301,9 +304,12 @@ static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
     struct buffers b;
 
     read_buffers(c, x->receive, &b);
-    if ((uint64_t)x->len + header > b.bytes)
+    if (__builtin_expect((uint64_t)x->len + header > b.bytes, 0)) {
+        dock_info("queue %u: %u bytes for a receive of queue %u that has %llu", c->source_qp, x->len,
+                  c->dest_qp, (unsigned long long)b.bytes);
         return receive_failed(c, x, DOCK_ST_LOC_LEN,
                               c->service == DOCK_RM ? DOCK_ST_REM_RESP_LEN : DOCK_ST_REM_INV_REQ);
+    }
     if (header && x->done == 0) {
         uint8_t grh[GRH_BYTES];
         build_grh(x, grh);
@@ -376,8 +382,11 @@ enum dock_go dock_host_message(struct dock_conn *c, struct dock_xfer *x)
     if (x->op == DOCK_OP_SEND_INV && x->done == 0 && !named(c, x))
         return x->tokens ? done(x, DOCK_ST_REM_ACCESS) : cannot_invalidate(c, x);
     if (dock_service_names(c->service) && !may_send(c, x)) {
-        if (!dock_service_lossy(c->service))
+        if (!dock_service_lossy(c->service)) {
+            dock_info("queue %u: a message to queue %u has another token than it asks for", c->source_qp,
+                      c->dest_qp);
             return done(x, DOCK_ST_REM_ACCESS);
+        }
         uint32_t status = dock_host_local(c, x); // its own keys come before what the target thinks of it
         return status ? done(x, status) : drop(c, x);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // WRITE (plain; the immediate and notify forms begin with it) and READ.
+#include "base/log.h"
 #include "fabric/host/host.h"
 
 static enum dock_go fail(struct dock_xfer *x, uint32_t status)
@@ -18,8 +19,10 @@ static uint32_t check(struct dock_conn *c, struct dock_xfer *x, const struct doc
 {
     uint32_t need = remote_right(x);
 
-    if (__builtin_expect(!(dock_peek32(&dock_conn_target(c)->queue->access) & need), 0))
+    if (__builtin_expect(!(dock_peek32(&dock_conn_target(c)->queue->access) & need), 0)) {
+        dock_info("queue %u: queue %u allows no such request (rights %#x)", c->source_qp, c->dest_qp, need);
         return DOCK_ST_REM_INV_REQ;
+    }
     return dock_host_rkey(c, x->remote, x->token, x->raddr, x->len, need, k);
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 // One request, or one piece of it, from the side of the initiator; what the target is told when it was wrong.
+#include "base/clock.h"
+#include "base/log.h"
 #include "fabric/host/host.h"
+
+#define MOVE_LIMITS 10u // so many times the patience with a peer that is stopped
 
 static bool two_sided(const struct dock_xfer *x)
 {
@@ -12,6 +16,8 @@ static enum dock_go serve(struct dock_conn *c, struct dock_xfer *x)
     if (two_sided(x))
         return dock_host_message(c, x);
     if ((x->op == DOCK_OP_READ || dock_op_is_atomic(x->op)) && dock_host_overtaxed(c, x)) {
+        dock_info("queue %u: %u READs and atomics are under way, queue %u takes %u", c->source_qp,
+                  x->outstanding, c->dest_qp, dock_peek32(&dock_conn_target(c)->queue->rd_atomic));
         x->status = DOCK_ST_REM_INV_REQ;
         return DOCK_GO_DONE;
     }
@@ -55,12 +61,31 @@ static enum dock_go lost(struct dock_conn *c, struct dock_xfer *x)
 // Pairs with the publish in dock_adopt's resume; who raises the word waits for us (dock_quiesce).
 static bool pages_move(const struct dock_conn *c)
 {
-    return dock_acquire32(c->moving) || dock_acquire32(&c->peer->port->moving);
+    return dock_acquire32(c->moving) || dock_acquire32(&c->peer->port->moving) & 1;
+}
+
+// The word is the peer's: one that stays raised for so long is not waited for, a move takes less.
+static enum dock_go await_pages(struct dock_conn *c, struct dock_xfer *x)
+{
+    uint64_t now = dock_now_ns(), limit = MOVE_LIMITS * c->waiter->stopped_limit_ns;
+
+    if (dock_acquire32(c->moving)) // pairs as in pages_move; our own ends by itself
+        c->moving_since_ns = 0;
+    else if (!c->moving_since_ns)
+        c->moving_since_ns = now;
+    if (!c->moving_since_ns || now - c->moving_since_ns < limit)
+        return DOCK_GO_MORE;
+    dock_info("queue %u: the device of queue %u has said for %llu s that its pages move: not waited for",
+              c->source_qp, c->dest_qp, (unsigned long long)(limit / 1000000000u));
+    return lost(c, x);
 }
 
 enum dock_go dock_host_serve(struct dock_conn *c, struct dock_xfer *x)
 {
-    return __builtin_expect(pages_move(c), 0) ? DOCK_GO_MORE : serve(c, x);
+    if (__builtin_expect(pages_move(c), 0))
+        return await_pages(c, x);
+    c->moving_since_ns = 0;
+    return serve(c, x);
 }
 
 enum dock_go dock_host_start(struct dock_conn *c, struct dock_xfer *x, void *sq)

@@ -2,6 +2,7 @@
 // XRC: the target queue keeps the connection, and each request names the shared receive queue that it is for,
 // whose domain is also that of the memory it may reach (IBTA vol 1, annex A14). The two may belong to two
 // processes: a request shows itself in the memory of both.
+#include "base/log.h"
 #include "fabric/host/host.h"
 
 static uint32_t look(struct dock_conn *c, bool begun)
@@ -18,6 +19,9 @@ static uint32_t look(struct dock_conn *c, bool begun)
     if (!dock_host_open_views(c))
         return DOCK_ST_REM_INV_REQ;
     c->views = c->cookie == c->via->cookie; // the domain
+    if (!c->views)
+        dock_info("queue %u: shared receive queue %u is of another domain than the target queue",
+                  c->source_qp, c->dest_qp);
     return c->views ? DOCK_OK : DOCK_ST_REM_INV_REQ;
 }
 
