@@ -10,6 +10,9 @@
  *   NO_CLAIM        a producer that sees the queue armed clears it by a plain store
  *   POLL_FIRST      the program polls, arms, and sleeps without polling again (a mistake of the program)
  *
+ * For one who died the owner's engine clears `armed` by a store (wake_sleepers): the event that it then owes is one more
+ * at worst, and none is lost.
+ *
  * pairs: device/cq.c: dock_cq_arm; device/repair.c: wake_sleepers; ring/cqring.h: dock_cq_fires.
  */
 #define VARS 3

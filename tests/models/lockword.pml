@@ -11,8 +11,8 @@
  *   NO_CLAIM          the word is taken by a look and a store
  *   UNORDERED_LOOK    what the word guards may be read before it is taken
  *
- * pairs: arena/lockword.c: dock_word_wait; arena/lockword.h: dock_word_lock dock_word_unlock; device/repair.c:
- *   free_hazards; device/sq.h: dock_spin_unlock; fabric/host/connect.c: dock_host_disconnect.
+ * pairs: arena/lockword.c: dock_word_wait; arena/lockword.h: dock_word_lock dock_word_unlock;
+ *   fabric/host/connect.c: dock_host_disconnect.
  */
 #define VARS 1
 #define PROCS 3

@@ -13,8 +13,10 @@
  *   UNORDERED_POLL      the CQ's consumer index may be visible before the number is back
  *   STORE_NOT_SWAP      the engine marks the number as told by a plain store
  *
+ * What a post publishes, and a number that is posted again, are not in it: publish.pml has the first.
+ *
  * pairs: device/fail.c: claimed; device/rq.c: dock_rq_return; fabric/host/message.c: take_held;
- *   fabric/host/send.c: read_ahead take; ring/rqring.c: dock_rq_take_for.
+ *   fabric/host/send.c: take; ring/rqring.c: dock_rq_take_for.
  */
 #define VARS 6
 #define PLACES 24
