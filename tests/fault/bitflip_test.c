@@ -172,6 +172,7 @@ static unsigned post(struct side *s, const struct desc *peer, uint8_t op, uint32
 // the device itself put into error has a reason.
 static bool wait_sends(struct side *s, unsigned posted, bool ours, const char *who)
 {
+    // Ours waits for longer than the 3 s after which a move that never ends is given up.
     uint64_t begin = dock_now_ns(), half = WAIT_MS * test_slow() * 500000ull;
     struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = DOCK_ERR};
     bool good = true, forced = false;
@@ -183,10 +184,10 @@ static bool wait_sends(struct side *s, unsigned posted, bool ours, const char *w
             posted--;
             good = good && wc.status == DOCK_OK;
             first = first ? first : wc.status;
-        } else if (!forced && dock_now_ns() - begin > (ours ? half : half / 40)) {
+        } else if (!forced && dock_now_ns() - begin > (ours ? half * 2 : half / 40)) {
             dock_qp_modify(s->end.qp, &m);
             forced = true;
-        } else if (dock_now_ns() - begin > (ours ? half * 2 : half / 20)) {
+        } else if (dock_now_ns() - begin > (ours ? half * 3 : half / 20)) {
             if (!ours)
                 return false; // its own CQ is what was hit
             wrong(who, "hung: a request does not complete, nor is it flushed");
