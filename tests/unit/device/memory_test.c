@@ -374,6 +374,7 @@ static void stop_processor(struct side *s, void *io)
 static void the_targets_own_processor_counts_beside_the_device(void **state)
 {
     static const enum place places[] = {SELF_ARENA, HOST_ARENA, HOST_PLAIN};
+    uint32_t seen = 0;
 
     (void)state;
     for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
@@ -401,8 +402,11 @@ static void the_targets_own_processor_counts_beside_the_device(void **state)
             assert_int_equal(io.value, n + io.adds);
         else
             print_message("nothing was adopted: not looked at\n");
+        seen += mixed;
         duo_close(&d);
     }
+    if (!seen) // one processor, or a busy machine: nothing was shown
+        skip();
 }
 
 int main(void)
