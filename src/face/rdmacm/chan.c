@@ -35,16 +35,37 @@ struct rdma_event_channel *rdma_create_event_channel(void)
         errno = ret;
         return NULL;
     }
+    cm_acquire();
+    chan->next = cm.chans;
+    cm.chans = chan;
+    cm_release();
     return &chan->channel;
 }
 
-void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+// Where `channel` stands in the list, or NULL: programs exist whose threads name one that is destroyed.
+static struct cm_chan **find(const struct rdma_event_channel *channel)
 {
-    struct cm_chan *chan = cm_chan(channel);
+    struct cm_chan **p = &cm.chans;
 
-    if (!channel)
-        return;
-    cm_acquire();
+    while (*p && &(*p)->channel != channel)
+        p = &(*p)->next;
+    return *p ? p : NULL;
+}
+
+int cm_chan_check(const struct rdma_event_channel *channel, const char *call)
+{
+    struct cm_chan **p = find(channel);
+
+    if (!p)
+        return dock_refuse(-EBADF, "%s: the channel was destroyed", call);
+    if ((*p)->generation != cm.generation)
+        return dock_refuse(-ENODEV, "%s: the channel belongs to the parent process", call);
+    return 0;
+}
+
+// Lock held.
+static void drop_queue(struct cm_chan *chan)
+{
     for (struct cm_event *e = chan->first, *next; e; e = next) {
         next = e->next;
         if (e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST && chan->generation == cm.generation)
@@ -54,10 +75,29 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
         cm_event_free(e);
     }
     chan->first = NULL;
-    if (chan->generation == cm.generation)
-        cm_ids_orphan(chan);
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+    struct cm_chan *chan = NULL, **p;
+
+    if (!channel)
+        return;
+    cm_acquire();
+    p = find(channel);
+    if (p) {
+        chan = *p;
+        *p = chan->next;
+        drop_queue(chan);
+        if (chan->generation == cm.generation)
+            cm_ids_orphan(chan);
+    } else {
+        dock_refuse(EBADF, "rdma_destroy_event_channel: the channel was destroyed");
+    }
     cm_release();
-    close(channel->fd);
+    if (!chan)
+        return;
+    close(chan->channel.fd);
     free(chan);
 }
 
@@ -201,28 +241,25 @@ void cm_events_wait(struct cm_id *id)
         pthread_cond_wait(&cm.acked, &cm.lock);
 }
 
-// ---- delivery, without lock
-
 static struct cm_event *take(struct cm_chan *chan)
 {
-    struct cm_event *e;
+    struct cm_event *e = chan->first;
 
-    cm_acquire();
-    e = chan->first;
-    if (e) {
-        chan->first = e->next;
-        if (!chan->first)
-            chan->last = &chan->first;
-        empty_means_quiet(chan);
-        e->counted->delivered++;
-        if (e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-            e->counted->pending--;
-            e->event.id->channel = &chan->channel;
-        }
+    if (!e)
+        return NULL;
+    chan->first = e->next;
+    if (!chan->first)
+        chan->last = &chan->first;
+    empty_means_quiet(chan);
+    e->counted->delivered++;
+    if (e->event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        e->counted->pending--;
+        e->event.id->channel = &chan->channel;
     }
-    cm_release();
     return e;
 }
+
+// ---- delivery, without lock
 
 static bool drop(struct cm_event *e)
 {
@@ -294,25 +331,46 @@ static int wait_readable(int fd)
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0)
-        return errno;
+        return dock_refuse(errno, "rdma_get_cm_event: the channel's descriptor is closed");
     if (flags & O_NONBLOCK)
         return EAGAIN;
-    return poll(&p, 1, -1) < 0 ? errno : 0;
+    if (poll(&p, 1, -1) < 0)
+        return errno;
+    return p.revents & POLLNVAL ? EBADF : 0; // closed since the look above
+}
+
+// The next event; 0 or an errno value of either sign. Who sleeps while the channel is destroyed sleeps on, as
+// with a kernel: programs exist that end then, and take a call that returns for a failure.
+static int next_event(struct rdma_event_channel *channel, struct cm_event **e)
+{
+    for (;;) {
+        int err, fd = -1;
+
+        cm_acquire();
+        err = cm_chan_check(channel, "rdma_get_cm_event");
+        *e = err ? NULL : take(cm_chan(channel));
+        if (!err)
+            fd = channel->fd;
+        cm_release();
+        if (err || *e)
+            return err;
+        err = wait_readable(fd);
+        if (err)
+            return err;
+    }
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
     if (!channel || !event)
         return cm_fail(dock_refuse(EINVAL, "rdma_get_cm_event: no channel, or no place for the event"));
-    if (cm_chan(channel)->generation != cm.generation)
-        return cm_fail(dock_refuse(ENODEV, "rdma_get_cm_event: the channel belongs to the parent process"));
     for (;;) {
-        struct cm_event *e = take(cm_chan(channel));
-        int err = e ? 0 : wait_readable(channel->fd);
+        struct cm_event *e;
+        int err = next_event(channel, &e);
 
         if (err)
             return cm_fail(err);
-        if (e && deliver(e)) {
+        if (deliver(e)) {
             *event = &e->event;
             return 0;
         }

@@ -417,7 +417,7 @@ int rdma_disconnect(struct rdma_cm_id *rid)
         return -1;
     cm_acquire();
     // Nothing is on its way then that a synchronous id could wait for.
-    nothing = id->state == CM_OVER && id->sync && !cm_chan(rid->channel)->first;
+    nothing = id->state == CM_OVER && id->sync && !(rid->channel && cm_chan(rid->channel)->first);
     part(id);
     if (!nothing)
         return cm_end_call(id, 0);

@@ -54,6 +54,7 @@ int cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, vo
 {
     struct rdma_event_channel *own = channel ? NULL : rdma_create_event_channel();
     struct cm_id *id;
+    int ret;
 
     if (!channel && !own)
         return -1;
@@ -64,8 +65,15 @@ int cm_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, vo
     }
     id->sync = !channel;
     cm_acquire();
-    enter_list(id);
+    ret = cm_chan_check(id->id.channel, "rdma_create_id");
+    if (!ret)
+        enter_list(id);
     cm_release();
+    if (ret) {
+        cm_id_free(id);
+        rdma_destroy_event_channel(own);
+        return cm_fail(ret);
+    }
     *out = &id->id;
     return 0;
 }
@@ -83,8 +91,6 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
     if (!id || !known_space(ps))
         return cm_fail(dock_refuse(EINVAL, "rdma_create_id: no place for the id, or %#x is no port space",
                                    (unsigned)ps));
-    if (channel && cm_chan(channel)->generation != cm.generation)
-        return cm_fail(dock_refuse(ENODEV, "rdma_create_id: the channel belongs to the parent process"));
     return cm_create_id(channel, id, context, ps, ud ? IBV_QPT_UD : IBV_QPT_RC);
 }
 
@@ -143,28 +149,46 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
     return 0;
 }
 
+// Lock held.
+static int move_to(struct cm_id *id, struct rdma_event_channel *channel)
+{
+    int ret = cm_chan_check(channel, "rdma_migrate_id");
+
+    if (ret)
+        return ret;
+    if (!id->id.channel)
+        return dock_refuse(-EINVAL, "rdma_migrate_id: the id's channel was destroyed");
+    cm_events_move(id, cm_chan(channel));
+    id->id.channel = channel;
+    return 0;
+}
+
 int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 {
     struct cm_id *id = cm_id(rid);
     struct rdma_event_channel *own = NULL, *old;
+    int ret;
 
     if (!cm_id_ok(rid, "rdma_migrate_id"))
         return -1;
     if (!channel && id->sync)
         return cm_fail(dock_refuse(EINVAL, "rdma_migrate_id: the id is synchronous already"));
-    if (!rid->channel)
-        return cm_fail(dock_refuse(EINVAL, "rdma_migrate_id: the id's channel was destroyed"));
     if (!channel) {
         channel = own = rdma_create_event_channel();
         if (!own)
             return -1;
     }
+    cm_acquire();
     old = id->id.channel;
+    ret = move_to(id, channel);
+    cm_release();
+    if (ret) {
+        rdma_destroy_event_channel(own);
+        return cm_fail(ret);
+    }
     if (id->sync)
         cm_let_event_go(id);
     cm_acquire();
-    cm_events_move(id, cm_chan(channel));
-    id->id.channel = channel;
     cm_events_wait(id);
     cm_release();
     if (id->sync)

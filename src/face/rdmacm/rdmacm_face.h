@@ -70,7 +70,8 @@ struct cm_event;
 struct cm_chan {
     struct rdma_event_channel channel; // first: the program's view
     struct cm_event *first, **last;
-    uint32_t generation; // of cm.generation: a forked child has no channels
+    uint32_t generation;  // of cm.generation: a forked child has no channels
+    struct cm_chan *next; // of cm.chans
 };
 
 struct cm_group; // mcast.c
@@ -133,7 +134,8 @@ struct cm_node {
     struct dock_rundir dir;
     int ports_fd, epoll_fd, wake_fd;
     struct cm_id *ids;
-    uint64_t next_ms; // nearest deadline, 0 none
+    struct cm_chan *chans; // a forked child keeps its parent's here, to know them as such
+    uint64_t next_ms;      // nearest deadline, 0 none
     uint64_t patience_ms;
 };
 
@@ -248,6 +250,9 @@ void cm_port_name(const struct cm_port *port, bool any, char name[CM_NAME]);
 
 // ---- chan.c
 
+// Lock held, before a channel that the program names is looked at: is it one of this process? 0, -EBADF where
+// it was destroyed, -ENODEV where it is the parent's (logged).
+int cm_chan_check(const struct rdma_event_channel *channel, const char *call);
 // Lock held. An event for `id`, filled by the caller, then queued. Where memory is short an id has one event
 // of its own, so that who waits for an outcome is told; NULL without that (logged).
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
@@ -264,7 +269,7 @@ unsigned cm_events_forget(struct cm_id *id, const struct cm_group *group);
 void cm_events_move(struct cm_id *id, struct cm_chan *to);
 // Lock held, let go while waiting: until all events of `id` are acknowledged.
 void cm_events_wait(struct cm_id *id);
-// Without lock: is there anything to get? No system call.
+// Without lock: is there anything to get? No system call, and no search: the caller keeps the channel alive.
 bool cm_has_event(struct rdma_event_channel *channel);
 // Without lock: acknowledge the event that a synchronous id shows as the outcome of its last call.
 void cm_let_event_go(struct cm_id *id);

@@ -183,6 +183,75 @@ static void ids_outlive_their_channel_and_are_only_to_be_destroyed(void **state)
     rdma_destroy_event_channel(c);
 }
 
+// Programs exist whose main thread destroys the channel while another takes events from it.
+static void a_destroyed_channel_is_refused_by_every_call(void **state)
+{
+    struct rdma_event_channel *c = cm_channel(), *gone = cm_channel();
+    struct rdma_cm_id *id = cm_new_id(c, RDMA_PS_TCP), *sync = cm_new_id(NULL, RDMA_PS_TCP), *none = NULL;
+    struct rdma_cm_event *e;
+
+    (void)state;
+    rdma_destroy_event_channel(gone);
+    rdma_destroy_event_channel(gone);
+    CHECK_INT(rdma_get_cm_event(gone, &e), -1);
+    CHECK_INT(errno, EBADF);
+    CHECK_INT(rdma_create_id(gone, &none, NULL, RDMA_PS_TCP), -1);
+    CHECK_INT(errno, EBADF);
+    CHECK(!none);
+    CHECK_INT(rdma_migrate_id(id, gone), -1);
+    CHECK_INT(errno, EBADF);
+    CHECK(id->channel == c);
+    CHECK_INT(rdma_resolve_addr(sync, NULL, cm_addr4("127.0.0.1", 1), 100), 0);
+    CHECK_INT(rdma_migrate_id(sync, gone), -1);
+    CHECK_INT(errno, EBADF);
+    CHECK(sync->event && sync->event->event == RDMA_CM_EVENT_ADDR_RESOLVED); // nothing of it was taken
+    CHECK_INT(rdma_destroy_id(sync), 0);
+    CHECK_INT(rdma_destroy_id(id), 0);
+    rdma_destroy_event_channel(c);
+}
+
+static void *get_or_be_refused(void *arg)
+{
+    struct rdma_cm_event *e;
+
+    CHECK_INT(rdma_get_cm_event(arg, &e), -1);
+    CHECK_INT(errno, EBADF);
+    return NULL;
+}
+
+// As with a kernel, who sleeps inside sleeps on, until it is canceled; who comes late is refused.
+static void a_channel_may_be_destroyed_while_somebody_waits_inside(void **state)
+{
+    (void)state;
+    for (int ms = 0; ms <= 50; ms += 10) { // 0: it may not have arrived yet
+        struct rdma_event_channel *c = cm_channel();
+        void *result;
+        pthread_t t;
+
+        CHECK_INT(pthread_create(&t, NULL, get_or_be_refused, c), 0);
+        if (ms)
+            CHECK(!ends_within(t, ms, NULL));
+        rdma_destroy_event_channel(c);
+        if (!ends_within(t, ms, &result)) {
+            CHECK_INT(pthread_cancel(t), 0);
+            CHECK(ends_within(t, CM_WAIT_MS, &result));
+            CHECK(result == PTHREAD_CANCELED || !result);
+        }
+    }
+}
+
+static void who_waits_at_a_descriptor_that_is_closed_is_told(void **state)
+{
+    struct rdma_event_channel *c = cm_channel();
+    struct rdma_cm_event *e;
+
+    (void)state;
+    CHECK_INT(close(c->fd), 0);
+    CHECK_INT(rdma_get_cm_event(c, &e), -1);
+    CHECK_INT(errno, EBADF);
+    rdma_destroy_event_channel(c);
+}
+
 static void a_forked_child_has_no_channels_but_may_make_one(void **state)
 {
     struct rdma_event_channel *c = cm_channel();
@@ -202,6 +271,9 @@ static void a_forked_child_has_no_channels_but_may_make_one(void **state)
         if (!own || rdma_create_id(own, &id, NULL, RDMA_PS_TCP) ||
             rdma_bind_addr(id, cm_addr4("127.0.0.1", 0)))
             _exit(2);
+        rdma_destroy_event_channel(c); // its own copy
+        if (rdma_get_cm_event(c, &e) != -1 || errno != EBADF)
+            _exit(3);
         _exit(0);
     }
     CHECK_INT(waitpid(pid, &status, 0), pid);
@@ -221,6 +293,9 @@ int main(void)
         cmocka_unit_test(an_id_that_migrates_takes_its_events_along),
         cmocka_unit_test(an_id_without_a_channel_waits_and_may_get_one),
         cmocka_unit_test(ids_outlive_their_channel_and_are_only_to_be_destroyed),
+        cmocka_unit_test(a_destroyed_channel_is_refused_by_every_call),
+        cmocka_unit_test(a_channel_may_be_destroyed_while_somebody_waits_inside),
+        cmocka_unit_test(who_waits_at_a_descriptor_that_is_closed_is_told),
         cmocka_unit_test(a_forked_child_has_no_channels_but_may_make_one),
     };
 
