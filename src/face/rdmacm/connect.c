@@ -167,8 +167,9 @@ int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
     return cm_end_call(id, ret);
 }
 
-// The answer to a reply: the connection stands.
-static int ready_to_use(struct cm_id *id, const char *call)
+// The answer to a reply: the connection stands. Where `over_is_fine`, the peer may have accepted and closed
+// before its reply was looked at: there was a connection, and its end is told next.
+static int ready_to_use(struct cm_id *id, bool over_is_fine, const char *call)
 {
     int ret = 0;
 
@@ -176,23 +177,11 @@ static int ready_to_use(struct cm_id *id, const char *call)
     if (id->state == CM_REP_RCVD) {
         cm_say(id, CM_MSG_RTU, 0);
         id->state = CM_ESTABLISHED;
-    } else {
+    } else if (!over_is_fine || id->state != CM_DREQ_RCVD) {
         ret = dock_refuse(-EINVAL, "%s: there is no response of the peer, or it has gone since", call);
     }
     cm_release();
     return ret ? cm_fail(ret) : 0;
-}
-
-// The peer accepted and closed before its answer was looked at: there was a connection, and its end is told
-// next.
-static bool ended_already(struct cm_id *id)
-{
-    bool ended;
-
-    cm_acquire();
-    ended = id->state == CM_DREQ_RCVD;
-    cm_release();
-    return ended;
 }
 
 int cm_finish_response(struct cm_id *id)
@@ -201,8 +190,8 @@ int cm_finish_response(struct cm_id *id)
 
     if (!ret)
         ret = cm_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
-    if (!ret && !ended_already(id))
-        ret = ready_to_use(id, "rdma_get_cm_event");
+    if (!ret)
+        ret = ready_to_use(id, true, "rdma_get_cm_event");
     if (ret) {
         int why = errno;
 
@@ -219,7 +208,7 @@ int rdma_establish(struct rdma_cm_id *rid)
     if (rid->qp)
         return cm_fail(
             dock_refuse(EINVAL, "rdma_establish: the id has a queue pair, so this is done for it"));
-    return ready_to_use(cm_id(rid), "rdma_establish");
+    return ready_to_use(cm_id(rid), false, "rdma_establish");
 }
 
 // ---- the passive side
