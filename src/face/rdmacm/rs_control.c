@@ -235,15 +235,20 @@ static bool may_end(const struct rs *rs)
 int rshutdown(int socket, int how)
 {
     struct rs *rs = enter(socket);
+    bool later; // just accepted, and the socket does not wait: the end follows the last word of the handshake
     int err = 0;
 
     if (!rs)
         return -1;
+    later = rs->passive && rs->nonblock;
     if (rs->state == RS_CONNECTING)
-        err = rs_wait(rs, rs_connected, true);
+        err = rs_wait(rs, rs_connected, !later);
+    later = later && err == EAGAIN;
+    if (later)
+        err = 0;
     if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
         err = EINVAL;
-    else if (rs->state != RS_UP && rs->state != RS_DOWN)
+    else if (!rs_connected(rs) && !later)
         err = ENOTCONN;
     if (!err && how != SHUT_WR)
         rs->read_off = true;

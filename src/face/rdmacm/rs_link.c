@@ -166,8 +166,11 @@ static void came_up(struct rs *rs, const struct rdma_cm_event *e)
         fail(rs, EPROTO);
         return;
     }
-    if (rs->state == RS_CONNECTING)
-        rs->state = RS_UP;
+    if (rs->state != RS_CONNECTING)
+        return;
+    rs->state = RS_UP;
+    if (rs->write_off) // paired with rshutdown, which did not wait
+        rs_put_end(rs);
 }
 
 // What the peer had written before it went is ours still.

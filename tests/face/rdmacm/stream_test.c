@@ -231,18 +231,15 @@ static void connecting_without_waiting(void **state)
     close_both();
 }
 
-// As with TCP: who accepts and closes does not wait until the other has taken notice, and the other finds a
-// connection, and its end.
-static void closing_what_was_just_accepted_waits_for_nobody(void **state)
+// Accepted on the left, while the right has not taken notice.
+static void accept_left(void)
 {
-    socklen_t len = sizeof(int), size = sizeof(struct sockaddr_in);
+    socklen_t size = sizeof(struct sockaddr_in);
     uint16_t port;
-    int listener = listen_on(&port, 0), err = -1;
+    int listener = listen_on(&port, 0);
     struct pollfd p;
     uint64_t start;
-    char c;
 
-    (void)state;
     CHECK_INT(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
     right = rsocket(AF_INET, SOCK_STREAM, 0);
     CHECK_INT(rfcntl(right, F_SETFL, O_NONBLOCK), 0);
@@ -255,16 +252,62 @@ static void closing_what_was_just_accepted_waits_for_nobody(void **state)
         left = raccept(listener, NULL, NULL);
     }
     CHECK(left >= 0);
-    start = dock_now_ns();
-    CHECK_INT(rclose(left), 0);
-    CHECK(dock_now_ns() - start < CM_WAIT_MS * 1000000ull / 2); // the other end had no turn meanwhile
-    p = (struct pollfd){.fd = right, .events = POLLIN};
+    CHECK_INT(rclose(listener), 0);
+}
+
+// The right finds a connection, and its end.
+static void right_finds_an_end(void)
+{
+    struct pollfd p = {.fd = right, .events = POLLIN};
+    socklen_t len = sizeof(int);
+    int err = -1;
+    char c;
+
     CHECK_INT(rpoll(&p, 1, CM_WAIT_MS), 1);
     CHECK_INT(rgetsockopt(right, SOL_SOCKET, SO_ERROR, &err, &len), 0);
     CHECK_INT(err, 0);
     CHECK_INT(rrecv(right, &c, 1, 0), 0);
+}
+
+// As with TCP: who accepts and closes does not wait until the other has taken notice.
+static void closing_what_was_just_accepted_waits_for_nobody(void **state)
+{
+    uint64_t start;
+
+    (void)state;
+    accept_left();
+    start = dock_now_ns();
+    CHECK_INT(rclose(left), 0);
+    CHECK(dock_now_ns() - start < CM_WAIT_MS * 1000000ull / 2); // the other end had no turn meanwhile
+    right_finds_an_end();
     CHECK_INT(rclose(right), 0);
-    CHECK_INT(rclose(listener), 0);
+}
+
+// The end that was shut follows when there is a connection; the other direction stands.
+static void shutting_what_was_just_accepted_waits_for_nobody(void **state)
+{
+    struct pollfd p;
+    uint64_t start;
+    char c = 0;
+
+    (void)state;
+    accept_left();
+    CHECK_INT(rfcntl(left, F_SETFL, O_NONBLOCK), 0);
+    start = dock_now_ns();
+    CHECK_INT(rshutdown(left, SHUT_WR), 0);
+    CHECK_INT(rshutdown(left, SHUT_WR), 0);
+    CHECK(dock_now_ns() - start < CM_WAIT_MS * 1000000ull / 2);
+    p = (struct pollfd){.fd = right, .events = POLLOUT};
+    CHECK_INT(rpoll(&p, 1, CM_WAIT_MS), 1);
+    CHECK_INT(rsend(right, "x", 1, 0), 1);
+    p = (struct pollfd){.fd = left, .events = POLLIN};
+    CHECK_INT(rpoll(&p, 1, CM_WAIT_MS), 1);
+    CHECK_INT(rrecv(left, &c, 1, 0), 1);
+    CHECK_INT(c, 'x');
+    CHECK_INT(rsend(left, "y", 1, 0), -1);
+    CHECK_INT(errno, EPIPE);
+    right_finds_an_end();
+    close_both();
 }
 
 static void polling_mixes_with_other_descriptors(void **state)
@@ -491,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_full_stream_says_so_and_polling_tells_when),
         cmocka_unit_test(connecting_without_waiting),
         cmocka_unit_test(closing_what_was_just_accepted_waits_for_nobody),
+        cmocka_unit_test(shutting_what_was_just_accepted_waits_for_nobody),
         cmocka_unit_test(polling_mixes_with_other_descriptors),
         cmocka_unit_test(a_refused_connection_is_refused),
         cmocka_unit_test(what_was_sent_before_the_end_is_still_read),
