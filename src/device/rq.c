@@ -277,9 +277,7 @@ int dock_srq_destroy(struct dock_rq *srq)
 
 void dock_srq_clear(struct dock_rq *srq)
 {
-    dock_recv_begin(srq);
     dock_rq_clear(srq);
-    dock_recv_end(srq);
 }
 
 int dock_srq_set_limit(struct dock_rq *srq, uint32_t limit)

@@ -364,14 +364,16 @@ static int datagram(struct ibv_ah *to, uint32_t qpn, char byte)
                                    .num_sge = 1,
                                    .send_flags = IBV_SEND_SIGNALED,
                                    .wr.ud = {.ah = to, .remote_qpn = qpn, .remote_qkey = 0x11111111}};
-    uint64_t end = dock_now_ns() + (atomic_load(&failed_call) ? 1 : 20) * 1000000000ull; // it may be lost
+    uint64_t begin = dock_now_ns();
     int err = ibv_post_recv(v.ud, &recv, &bad_recv), n = 0, got = 0;
     struct ibv_wc wc[2];
 
     memset(memory, byte, 64);
     if (!err)
         err = ibv_post_send(v.ud, &wr, &bad);
-    while (!err && got < 2 && dock_now_ns() < end && (n = ibv_poll_cq(v.cq, 2 - got, wc + got)) >= 0)
+    // Of a life with a failed call it may be lost.
+    while (!err && got < 2 && dock_now_ns() - begin < (atomic_load(&failed_call) ? 1 : 20) * 1000000000ull &&
+           (n = ibv_poll_cq(v.cq, 2 - got, wc + got)) >= 0)
         got += n;
     if (err || n < 0)
         return err ? err : EIO;
