@@ -160,7 +160,7 @@ void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp)
         cq->ci = dock_cq_oldest(&cq->view, cq->ci);
     ci = cq->ci;
     for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
-        if ((e->idx_local >> 16 | (e->local_remote & 0xf) << 16) != qp->number || dw0 & DOCK_CQE_SKIP)
+        if (dock_cqe_local(e) != qp->number || dw0 & DOCK_CQE_SKIP)
             continue;
         if (dw0 & DOCK_CQE_RECV) // of a shared queue: its number goes back to the others
             dock_rq_return(qp->rq, e->idx_local & 0xffff, &id);

@@ -59,12 +59,10 @@ static bool completed(const struct dock_cqview *v, uint32_t ci, uint32_t queue, 
 {
     uint32_t dw0, first = ci;
 
-    for (struct dock_cqe *e; ci - first < v->size && (e = dock_cq_look(v, ci, &dw0)); ci++) {
-        uint32_t local = e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
-        if ((dw0 & (DOCK_CQE_RECV | DOCK_CQE_SKIP)) == DOCK_CQE_RECV && local == queue &&
+    for (struct dock_cqe *e; ci - first < v->size && (e = dock_cq_look(v, ci, &dw0)); ci++)
+        if ((dw0 & (DOCK_CQE_RECV | DOCK_CQE_SKIP)) == DOCK_CQE_RECV && dock_cqe_local(e) == queue &&
             (e->idx_local & 0xffff) == receive)
             return true;
-    }
     return false;
 }
 

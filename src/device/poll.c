@@ -81,7 +81,7 @@ static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0, str
 // One entry. 1: *wc filled; 0: passed over.
 static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, struct dock_wc *wc)
 {
-    uint32_t local = e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
+    uint32_t local = dock_cqe_local(e);
     struct dock_qp *qp = dock_id_pair(cq->dev, local);
 
     if (dw0 & DOCK_CQE_SKIP)

@@ -193,6 +193,12 @@ struct dock_cqe {
 
 static_assert(sizeof(struct dock_cqe) == DOCK_BLOCK, "public format");
 
+// The local queue that it is of.
+static inline uint32_t dock_cqe_local(const struct dock_cqe *e)
+{
+    return e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
+}
+
 #define DOCK_CQE_RECV (1u << 0)
 #define DOCK_CQE_JETTY (1u << 1)
 #define DOCK_CQE_OWNER (1u << 2)
