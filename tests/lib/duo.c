@@ -16,6 +16,7 @@
 #include "arena/xcopy.h"
 #include "base/clock.h"
 #include "base/seed.h"
+#include "device/state.h"
 
 const char *const place_name[PLACES] = {"self, arena", "self, plain", "two processes, arena",
                                         "two processes, plain"};
@@ -220,6 +221,60 @@ void duo_close(struct duo *d)
         give_up("dock_dev_close");
 }
 
+struct io_again {
+    uint32_t dest_qp;
+    bool stop, knows; // stop: no further than RESET
+    struct dock_qp_mod knobs;
+};
+
+static void side_to(struct side *s, enum dock_state state)
+{
+    struct dock_qp_mod m = {.mask = DOCK_MOD_STATE, .state = state};
+
+    errno = -dock_qp_modify(s->e.qp, &m);
+    if (errno)
+        give_up(dock_state_name(state));
+}
+
+static void side_again(struct side *s, void *io)
+{
+    struct io_again *a = io;
+    struct dock_event ev;
+    struct dock_wc wc;
+
+    if (s->e.service >= DOCK_RM && dock_qp_state(s->e.qp) != DOCK_RESET)
+        side_to(s, DOCK_ERR); // URMA's table knows no other way to RESET
+    side_to(s, DOCK_RESET);
+    while (end_poll(s->e.scq, &wc) || end_poll(s->e.rcq, &wc))
+        ;
+    while (dock_events_get(s->events, &ev) == 0)
+        dock_event_ack(&ev);
+    if (s->extra)
+        dock_mr_deregister(s->extra);
+    s->extra = NULL;
+    if (!a->stop)
+        end_connect(&s->e, a->dest_qp, a->knows ? &a->knobs : NULL);
+}
+
+static struct io_again again(uint32_t dest_qp, const struct dock_qp_mod *knobs)
+{
+    struct io_again a = {.dest_qp = dest_qp, .knows = knobs != NULL};
+
+    if (knobs)
+        a.knobs = *knobs;
+    return a;
+}
+
+void duo_again(struct duo *d, const struct duo_opts *o)
+{
+    struct io_again stop = {.stop = true}, near = again(d->qpn, o->near_knobs),
+                    far = again(dock_qp_number(d->near.e.qp), o->far_knobs);
+
+    side_again(&d->near, &stop); // before the far end: it sends nothing to a queue that is anew
+    duo_far(d, side_again, &far, sizeof far);
+    side_again(&d->near, &near);
+}
+
 void duo_far(struct duo *d, far_fn fn, void *io, size_t n)
 {
     struct request r = {.fn = fn, .n = n};
@@ -288,10 +343,14 @@ void bytes_fill(char *p, size_t n, uint64_t seed)
 
 uint64_t bytes_sum(const char *p, size_t n)
 {
-    uint64_t h = n;
+    uint64_t h = n, word = 0;
 
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (uint8_t)p[i]) * 0x100000001b3u;
+    for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = dock_mix(h ^ word);
+    }
+    for (; n; n--, p++)
+        h = dock_mix(h ^ (uint8_t)*p);
     return h;
 }
 

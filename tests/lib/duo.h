@@ -53,6 +53,10 @@ struct duo_opts {
 // Forks before it opens a device. o may be NULL.
 void duo_open(struct duo *d, enum place place, const struct duo_opts *o);
 void duo_close(struct duo *d);
+// As if just opened, in a hundredth of the time: both queues go through RESET to RTS, what was left in their
+// CQs and of their events is taken, a second region is deregistered. The bytes stay as they are. Neither
+// queue was destroyed; o is what opened it but for the knobs.
+void duo_again(struct duo *d, const struct duo_opts *o);
 
 // Run fn(side, io) at the far end; up to DUO_IO bytes of io go there and come back.
 #define DUO_IO 1024

@@ -425,15 +425,15 @@ static void expect_states(const struct row *r, struct try *t)
     differs(r, t, "event of the requester", (uint32_t)l.event, (uint32_t)NO_EVENT);
 }
 
-static void run_row(const struct row *r, uint8_t op, enum place place)
+static const struct duo_opts both_impatient = {
+    .near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &impatient};
+
+static void run_row(const struct row *r, uint8_t op, struct duo *d)
 {
-    struct duo_opts o = {
-        .near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &impatient};
     struct io_mem before = {.len = MEM}, after = {.len = MEM};
     struct dock_wc wc = {.status = 0xfff};
-    struct try t;
+    struct try t = {.d = *d};
 
-    duo_open(&t.d, place, &o);
     t.wr =
         wr_onesided(op, &t.d.near.e, &t.sge, 0, dock_op_is_atomic(op) ? 8 : LEN, &t.d.mr, t.d.mem + REMOTE);
     t.wr.sge = &t.sge;
@@ -455,35 +455,47 @@ static void run_row(const struct row *r, uint8_t op, enum place place)
         bool late = dock_op_is_atomic(op) && effects[r->effect].requester == DOCK_ST_LOC_PROT;
         differs(r, &t, "remote bytes moved", before.sum != after.sum, late);
     }
-    duo_close(&t.d);
+    d->near = t.d.near;
+    if (r->arrange == nobody_destroyed) {
+        duo_close(d);
+        duo_open(d, d->place, &both_impatient);
+    } else {
+        duo_again(d, &both_impatient);
+    }
 }
 
 static void cause_and_effect(void **state)
 {
+    struct duo d;
+
     (void)state;
     wrong = 0;
-    for (unsigned i = 0; i < sizeof golden / sizeof *golden; i++)
-        for (const uint8_t *op = golden[i].ops; *op != END; op++)
-            for (unsigned place = 0; place < PLACES; place++)
-                if (place_possible((enum place)place) &&
-                    (!golden[i].plain_only || place_plain((enum place)place)))
-                    run_row(&golden[i], *op, (enum place)place);
+    for (unsigned place = 0; place < PLACES; place++) {
+        if (!place_possible((enum place)place))
+            continue;
+        duo_open(&d, (enum place)place, &both_impatient);
+        for (unsigned i = 0; i < sizeof golden / sizeof *golden; i++)
+            for (const uint8_t *op = golden[i].ops; *op != END; op++)
+                if (!golden[i].plain_only || place_plain((enum place)place))
+                    run_row(&golden[i], *op, &d);
+        duo_close(&d);
+    }
     assert_int_equal(wrong, 0);
 }
 
 // ---- rights of region x rights of queue x opcode
 
-static void rights(uint32_t region, uint32_t queue, uint8_t op, uint32_t need, enum place place)
+static void rights(uint32_t region, uint32_t queue, uint8_t op, uint32_t need, struct duo *d)
 {
     struct dock_qp_mod knobs = impatient;
     struct row r = {.cause = "rights"};
-    struct duo_opts o = {
-        .near = {.mem = MEM}, .far = {.mem = MEM}, .near_knobs = &impatient, .far_knobs = &knobs};
+    struct duo_opts o = {.near_knobs = &impatient, .far_knobs = &knobs};
     struct dock_wc wc = {.status = 0xfff};
     struct try t;
 
     knobs.access = queue;
-    duo_open(&t.d, place, &o);
+    duo_again(d, &o);
+    t.d = *d;
     t.wr = wr_onesided(op, &t.d.near.e, &t.sge, 0, 8, &t.d.mr, t.d.mem);
     t.wr.sge = &t.sge;
     far_region(&t, (struct io_region){.access = region | DOCK_ACCESS_LOCAL_WRITE});
@@ -494,7 +506,6 @@ static void rights(uint32_t region, uint32_t queue, uint8_t op, uint32_t need, e
     differs(&r, &t, "status", wc.status, want);
     if (wc.status != want)
         fprintf(stderr, "  rights of the region %#x, of the queue %#x\n", region, queue);
-    duo_close(&t.d);
 }
 
 static void rights_of_region_and_queue_by_opcode(void **state)
@@ -507,12 +518,16 @@ static void rights_of_region_and_queue_by_opcode(void **state)
                {A, DOCK_ACCESS_REMOTE_ATOMIC},
                {DOCK_OP_CAS, DOCK_ACCESS_REMOTE_ATOMIC}};
 
+    struct duo d;
+
     (void)state;
     wrong = 0;
+    duo_open(&d, SELF_ARENA, &both_impatient);
     for (unsigned i = 0; i < sizeof ops / sizeof *ops; i++)
         for (uint32_t region = 0; region < 8; region++)
             for (uint32_t queue = 0; queue < 8; queue++)
-                rights(region << 1, queue << 1, ops[i].op, ops[i].need, SELF_ARENA);
+                rights(region << 1, queue << 1, ops[i].op, ops[i].need, &d);
+    duo_close(&d);
     assert_int_equal(wrong, 0);
 }
 

@@ -26,6 +26,7 @@
 #define DST 8192u    // far: what one-sided requests reach
 #define BUF 524288u  // far: what receives take
 #define NOTE 458752u // far: the notification
+#define NOTE_SEED 98 // of what stands there before
 
 enum way { RIGHT, BAD_KEY, BAD_BOUNDS, ZERO, WAYS };
 static const char *const way_name[] = {"right", "bad key", "bad bounds", "zero length"};
@@ -197,7 +198,7 @@ static void expect_bytes(struct run *r, uint64_t old, uint64_t far_before)
         return;
     }
     differs(r, "digest of the bytes", far_sum(r, k == MESSAGE ? BUF : DST, r->len), bytes_sum(mine, r->len));
-    word = 77;
+    word = r->wr.notify_value + (r->wr.op == DOCK_OP_WRITE_ADD ? dock_mix(NOTE_SEED) : 0);
     if (k == PUT_NOTIFY)
         differs(r, "notification", far_sum(r, NOTE, 8), bytes_sum((char *)&word, 8));
 }
@@ -239,22 +240,16 @@ static bool completed(struct run *r, struct dock_wc *wc)
 
 static bool adopted; // plain memory is, in this test
 
-static void one(enum place place, enum dock_service service, unsigned op, enum way way, uint32_t len)
+static void one(const struct duo *d, enum dock_service service, unsigned op, enum way way, uint32_t len)
 {
-    struct duo_opts o = {.near = {.mem = MEM, .service = service},
-                         .far = {.mem = MEM, .service = service},
-                         .fabric = late ? &late_fabric : NULL,
-                         .adopted = adopted};
-    struct run r = {.service = service, .op = op, .way = way, .len = len};
+    struct run r = {.d = *d, .service = service, .op = op, .way = way, .len = len};
     struct dock_wc wc = {.status = 0xfff};
     struct io_recv recv = {.id = 31, .off = BUF, .len = len};
     uint64_t old = 0x1234, before;
 
-    if (late)
-        late_open(seed, late_without_env());
-    duo_open(&r.d, place, &o);
     bytes_fill(r.d.near.e.mem + SRC, len + 64, op + len);
     far_bytes(&r, DST, len + 64, 99);
+    far_bytes(&r, NOTE, 8, NOTE_SEED);
     if (ops[op].kind == ATOMIC) { // a value that CAS finds: the far memory gets it by a WRITE
         memcpy(r.d.near.e.mem, &old, 8);
         struct dock_wr set = wr_onesided(DOCK_OP_WRITE, &r.d.near.e, r.sge, 0, 8, &r.d.mr, r.d.mem + DST);
@@ -280,30 +275,44 @@ static void one(enum place place, enum dock_service service, unsigned op, enum w
     if (is_message(ops[op].kind))
         expect_receive(&r);
     expect_bytes(&r, old, before);
-    duo_close(&r.d);
     if (late)
-        late_close();
+        late_drain();
+    duo_again(&r.d, &(struct duo_opts){0});
 }
 
-static void service_by_opcode_by_way(enum place place, enum dock_service service)
+static void opcode_by_way(const struct duo *d, enum dock_service service)
 {
     bool few = service == DOCK_RM || late;
 
-#ifdef DOCK_SANITIZED
-    few = true; // each row is two devices, which a sanitizer makes slow: other builds have all sizes
-#endif
     for (unsigned op = 0; op < COUNT(ops); op++)
         for (unsigned way = 0; way < WAYS; way++) {
             if (ops[op].kind == ATOMIC || ops[op].kind == NOTHING || way == ZERO) {
-                one(place, service, op, (enum way)way, way == ZERO ? 0 : 8);
+                one(d, service, op, (enum way)way, way == ZERO ? 0 : 8);
                 continue;
             }
             // The way to the target is another, the copying is the same: three sizes show that
             for (unsigned s = few ? 3 : 0; s < COUNT(sizes); s++)
                 if (few ? sizes[s] != 65537 && (way == RIGHT || sizes[s] == 64)
                         : way == RIGHT || sizes[s] == 64 || sizes[s] == 300001)
-                    one(place, service, op, (enum way)way, sizes[s]);
+                    one(d, service, op, (enum way)way, sizes[s]);
         }
+}
+
+static void service_by_opcode_by_way(enum place place, enum dock_service service)
+{
+    struct duo_opts o = {.near = {.mem = MEM, .service = service},
+                         .far = {.mem = MEM, .service = service},
+                         .fabric = late ? &late_fabric : NULL,
+                         .adopted = adopted};
+    struct duo d;
+
+    if (late)
+        late_open(seed, late_without_env());
+    duo_open(&d, place, &o);
+    opcode_by_way(&d, service);
+    duo_close(&d);
+    if (late)
+        late_close();
 }
 
 static void place_by_opcode_by_way(enum place place)
@@ -348,8 +357,7 @@ static void every_opcode_every_way_two_processes_plain(void **state)
 static void every_opcode_every_way_two_processes_adopted(void **state)
 {
     (void)state;
-    // Sanitizers follow adoption in its own tests: there the rows are many and each is slow.
-    if (!place_possible(HOST_PLAIN) || getenv("DRYDOCK_EMULATED") || test_slow() > 1)
+    if (!place_possible(HOST_PLAIN) || getenv("DRYDOCK_EMULATED"))
         skip();
     adopted = true;
     place_by_opcode_by_way(HOST_PLAIN);
