@@ -29,6 +29,22 @@ set(DOCK_VERBS_LABELS face abi conform)
 # once. A test of these says `alone: why` in its first lines if it must be.
 set(DOCK_PARALLEL_LABELS unit abi face fuzz conform docs models)
 
+# Which labels the default target builds the programs of; empty: all. The others are there by name.
+set(DOCK_TEST_LABELS "" CACHE STRING "Labels of the tests that are built, all if empty")
+
+function(dock_leave_out target label source)
+    file(STRINGS ${source} head REGEX "also: " LIMIT_INPUT 2000)
+    if(head MATCHES "also: ([a-z]+)")
+        list(APPEND label ${CMAKE_MATCH_1})
+    endif()
+    foreach(one IN LISTS label)
+        if(NOT DOCK_TEST_LABELS OR one IN_LIST DOCK_TEST_LABELS)
+            return()
+        endif()
+    endforeach()
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+endfunction()
+
 function(dock_add_test name label command source)
     file(STRINGS ${source} head REGEX "timeout: |alone: |also: " LIMIT_INPUT 2000)
     # scripts/run-one keeps the time (a first-lines `timeout: N`), so that a test run by hand has the same limit.
@@ -68,6 +84,7 @@ foreach(source IN LISTS test_sources)
     if(NOT DOCK_TARGET)
         continue()
     endif()
+    dock_leave_out(${DOCK_TARGET} ${label} ${source})
     # Parts of a program: NAME_*.c beside NAME_prog.c.
     if(source MATCHES "_prog\\.c$")
         string(REGEX REPLACE "_prog\\.c$" "" stem ${source})
@@ -98,6 +115,7 @@ if(TARGET tests-face-shmem-litmus_prog AND TARGET drydock_testlib)
     add_executable(tests-face-shmem-late ${litmus_sources} ${shmem_sources} tests/face/shmem/late_start.c)
     set_target_properties(tests-face-shmem-late PROPERTIES OUTPUT_NAME late_prog
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/face/shmem)
+    dock_leave_out(tests-face-shmem-late face tests/face/shmem/late_start.c)
     target_include_directories(tests-face-shmem-late PRIVATE tests)
     target_link_options(tests-face-shmem-late PRIVATE -Wl,--wrap=dock_dev_get -Wl,--wrap=dock_dev_put)
     target_link_libraries(tests-face-shmem-late PRIVATE drydock_testlib drydock_core Threads::Threads m)
