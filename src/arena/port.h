@@ -108,18 +108,29 @@ enum dock_seg_kind {
 #define DOCK_SEG_PIECES ((uint64_t)1 << 62) // set in it: the rest is where a table of pieces lies
 #define DOCK_PIECES_MAX 1024u
 
-// The parts of a segment that lie in the arena, ascending by address; between them it is plain.
-struct dock_segpieces {
-    uint32_t count, sum; // of all behind it
-    struct dock_piece piece[];
+// The parts of a segment that lie in the arena, ascending by address; between them it is plain. A part has a
+// sum of its own: it is looked at again whenever a request goes on to it.
+struct dock_segpiece {
+    struct dock_piece at;
+    uint64_t sum;
 };
 
-static inline uint32_t dock_pieces_sum(const struct dock_piece *piece, uint32_t count)
+struct dock_segpieces {
+    uint32_t count, sum; // of all behind it
+    struct dock_segpiece piece[];
+};
+
+static inline uint64_t dock_piece_sum(const struct dock_piece *p)
+{
+    return dock_mix(p->addr) ^ dock_mix(p->len + 1) ^ dock_mix(p->off + 2);
+}
+
+static inline uint32_t dock_pieces_sum(const struct dock_segpiece *piece, uint32_t count)
 {
     uint64_t h = count;
 
     for (uint32_t i = 0; i < count; i++)
-        h = dock_mix(h ^ piece[i].addr) ^ dock_mix(piece[i].len + 1) ^ dock_mix(piece[i].off + 2);
+        h = dock_mix(h ^ piece[i].sum);
     return (uint32_t)(h ^ h >> 32);
 }
 

@@ -10,7 +10,8 @@ struct dock_bundle {
     struct dock_dev *dev;
     uint32_t number;
     struct dock_qrec *rec;
-    struct dock_grprec *list;
+    struct dock_grprec *list; // what peers see of the two below: they may have written there, we believe ours
+    uint32_t count, member[DOCK_BUNDLE_MAX];
     uint64_t off;
 };
 
@@ -60,8 +61,13 @@ int dock_bundle_destroy(struct dock_bundle *g)
 {
     struct dock_dev *dev = g->dev;
 
-    if (dock_peek32(&g->list->count))
-        return dock_refuse(-EBUSY, "group %u still has %u members", g->number, dock_peek32(&g->list->count));
+    uint32_t count;
+
+    pthread_mutex_lock(&dev->lock);
+    count = g->count;
+    pthread_mutex_unlock(&dev->lock);
+    if (count)
+        return dock_refuse(-EBUSY, "group %u still has %u members", g->number, count);
     dock_publish32(&g->rec->state, DOCK_GONE); // pairs with the acquire in dock_host_pick
     dock_quiesce(dev, NULL);
     dock_arena_free(&dev->arena, g->off, sizeof *g->list);
@@ -80,8 +86,10 @@ int dock_bundle_join(struct dock_bundle *g, uint32_t number)
     uint32_t n;
 
     pthread_mutex_lock(&g->dev->lock);
-    n = dock_peek32(&g->list->count);
+    n = g->count;
     if (n < DOCK_BUNDLE_MAX) {
+        g->count = n + 1;
+        g->member[n] = number;
         dock_set32(&g->list->member[n], number);
         dock_publish32(&g->list->count, n + 1); // the member before the count; pairs with dock_host_pick
     }
@@ -93,12 +101,12 @@ int dock_bundle_join(struct dock_bundle *g, uint32_t number)
 void dock_bundle_leave(struct dock_bundle *g, uint32_t number)
 {
     pthread_mutex_lock(&g->dev->lock);
-    uint32_t n = dock_peek32(&g->list->count);
-    for (uint32_t i = 0; i < n; i++) {
-        if (dock_peek32(&g->list->member[i]) != number)
+    for (uint32_t i = 0; i < g->count; i++) {
+        if (g->member[i] != number)
             continue;
-        dock_set32(&g->list->member[i], dock_peek32(&g->list->member[n - 1]));
-        dock_publish32(&g->list->count, n - 1); // pairs with dock_host_pick
+        g->member[i] = g->member[--g->count];
+        dock_set32(&g->list->member[i], g->member[i]);
+        dock_publish32(&g->list->count, g->count); // pairs with dock_host_pick
         break;
     }
     pthread_mutex_unlock(&g->dev->lock);

@@ -177,7 +177,8 @@ static int write_pieces(struct dock_dev *dev, struct dock_mr *mr)
     }
     t = dock_arena_at(&dev->arena, mr->table);
     t->count = count;
-    memcpy(t->piece, h->piece, count * sizeof *t->piece);
+    for (uint32_t i = 0; i < count; i++)
+        t->piece[i] = (struct dock_segpiece){.at = h->piece[i], .sum = dock_piece_sum(&h->piece[i])};
     t->sum = dock_pieces_sum(t->piece, count);
     mr->off = DOCK_SEG_PIECES | mr->table;
     return 0;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Bits of a living peer's arena are flipped, one at a time, in every field of its port, its segment entry,
-// its queue record, its completion and receive queues and its rings, while both sides send. Nobody crashes or
-// hangs, no byte outside of what is registered changes, and what succeeds one-sidedly has moved the right
-// bytes. Whoever has a request or a queue in error has logged a line that says why.
-// One flip: DRYDOCK_SEED=... bitflip_test INDEX
-// timeout: 240
-// long-timeout: 1800
+// Bits of a living peer's arena are flipped, one at a time, in every field of its port, its segment entry and
+// the pieces of that, its queue record, its groups, its completion and receive queues and its rings, while
+// both sides send. Nobody crashes or hangs, no byte outside of what is registered changes, and what succeeds
+// one-sidedly has moved the right bytes. Whoever has a request or a queue in error has logged a line that
+// says why. A third process, with a queue to us alone, sends and is sent to beside each flip as if nothing
+// were. One flip: DRYDOCK_SEED=... bitflip_test INDEX timeout: 240 long-timeout: 1800
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/log.h"
 #include "base/seed.h"
 #include "device/internal.h"
+#include "fault/bitflip_fields.h"
 #include "lib/fork.h"
 #include "lib/pair.h"
 
@@ -24,19 +24,29 @@
 #define REGION 16384u
 #define SENDS 2u
 
+// What connection the flipped one is. Pieces: the peer's region is in its arena in part. Group: queues
+// without a connection, the peer's behind the number of a group. Multicast: datagrams, both sides have joined
+// a group.
+enum shape { CONNECTED, PIECES, GROUP, MULTICAST };
+
 enum command { NOTHING, OPEN, CONNECT, TRAFFIC, CLOSE };
 
 struct desc {
-    uint32_t qp, rkey;
+    uint32_t qp, rkey, token;
+    uint32_t group; // 0: none
     uint64_t addr;
+    struct extras extras;
 };
 
 struct board {
     dock_a32 asked, done; // {number of the command:24, command:8}; done by the peer
     dock_a32 index;       // of the flip
     struct desc desc[2];
-    dock_a32 failed;     // flips that somebody noticed by a status
-    dock_a32 reasons[2]; // lines since the flip that say why, of us and of the peer
+    dock_a64 pattern;     // of what we wrote into the peer's region; 0: nobody knows
+    dock_a32 failed;      // flips that somebody noticed by a status
+    dock_a32 reasons[3];  // lines since the flip that say why, of us, of the peer, of the third
+    struct desc third[2]; // of the queues between us and the third
+    dock_a32 met[2];
     char field[64], words[256];
     uint64_t seed;
     uint32_t first, flips;
@@ -44,6 +54,8 @@ struct board {
 
 struct side {
     struct dock_dev *dev;
+    enum shape shape;
+    struct dock_bundle *bundle;
     struct end end;
     char *memory; // GUARD bytes of pattern, the region, GUARD bytes of pattern
     struct dock_mr *mr;
@@ -51,7 +63,7 @@ struct side {
 };
 
 static struct board *board;
-static unsigned role; // 0: we, 1: the peer
+static unsigned role; // 0: we, 1: the peer, 2: the third
 static bool shown;    // the log goes on to stderr as well
 
 static void __attribute__((noreturn, format(printf, 2, 3))) wrong(const char *who, const char *what, ...)
@@ -90,11 +102,55 @@ static void open_device(struct side *s)
         wrong("a side", "dock_dev_open");
 }
 
-static void open_end(struct side *s, struct desc *d)
+static enum shape shape_of(uint32_t i)
 {
-    struct end_opts o = {.wr = 8, .cqe = 16, .mem = 4096};
+    static const enum shape of[] = {CONNECTED, CONNECTED, CONNECTED, CONNECTED,
+                                    CONNECTED, PIECES,    GROUP,     MULTICAST};
+
+    return of[dock_decide(board->seed, 5, i) % (sizeof of / sizeof *of)];
+}
+
+static const uint8_t multicast[16] = {0xff, 0x0e, [15] = 7};
+
+// As adoption leaves a region of which it could not take all: a gap of it is plain.
+static void split(struct side *s)
+{
+    struct dock_hold *h = &s->mr->hold;
+    uint64_t addr = h->addr, off = h->piece->off, gap = 4096 + 300, behind = gap + 100;
+
+    dock_adopt_lock();
+    dock_hold_clear(h);
+    if (dock_hold_add(h, addr, gap, off) || dock_hold_add(h, addr + behind, h->len - behind, off + behind))
+        wrong("a side", "dock_hold_add");
+    dock_mr_adopt_ops.changed(s->dev, h);
+    dock_adopt_unlock();
+}
+
+static void describe(struct side *s, struct desc *d)
+{
+    *d = (struct desc){.qp = dock_qp_number(s->end.qp),
+                       .rkey = s->mr->rkey,
+                       .token = s->mr->token,
+                       .addr = (uintptr_t)s->memory + GUARD};
+    if (s->shape == PIECES)
+        d->extras.table = s->mr->table;
+    if (s->bundle) {
+        d->group = dock_bundle_number(s->bundle);
+        d->extras.list = dock_id_record(s->dev, d->group)->rq;
+    }
+}
+
+static void open_end(struct side *s, enum shape shape, struct desc *d)
+{
+    static const enum dock_service service[] = {DOCK_RC, DOCK_RC, DOCK_RM, DOCK_UD};
+    struct end_opts o = {.wr = 8, .cqe = 16, .mem = 4096, .service = service[shape]};
     uint32_t size = 2 * GUARD + REGION;
 
+    s->shape = shape;
+    s->bundle = NULL;
+    if (shape == GROUP && role == 1 && dock_bundle_create(s->dev, DOCK_BUNDLE_TURN, &s->bundle))
+        wrong("a side", "dock_bundle_create");
+    o.bundle = s->bundle;
     end_open(&s->end, s->dev, &o);
     if (dock_mem_alloc(s->dev, size, (void **)&s->memory))
         wrong("a side", "dock_mem_alloc");
@@ -105,7 +161,18 @@ static void open_end(struct side *s, struct desc *d)
                              DOCK_ACCESS_REMOTE_ATOMIC,
                          &s->mr))
         wrong("a side", "dock_mr_register");
-    *d = (struct desc){dock_qp_number(s->end.qp), s->mr->rkey, (uintptr_t)s->memory + GUARD};
+    if (shape == PIECES)
+        split(s);
+    describe(s, d);
+}
+
+static void check_written(const struct side *s)
+{
+    uint64_t pattern = dock_acquire64(&board->pattern);
+
+    for (uint32_t i = 0; pattern && role == 1 && i < 1000; i++)
+        if (s->memory[GUARD + 4096 + i] != (char)dock_decide(pattern, i, 0))
+            wrong("the peer", "a WRITE succeeded and byte %u of it is not there", i);
 }
 
 static void check_guards(const struct side *s, const char *who)
@@ -121,6 +188,9 @@ static void close_end(struct side *s, const char *who)
 
     s->end.qp = NULL;
     check_guards(s, who);
+    check_written(s);
+    if (s->bundle)
+        err = err ? err : dock_bundle_destroy(s->bundle);
     if (err || dock_mr_deregister(s->mr))
         wrong(who, "destroying the queue or the region failed");
     dock_mem_free(s->dev, s->memory, 2 * GUARD + REGION);
@@ -138,17 +208,25 @@ static void connect_to(struct side *s, const struct desc *peer)
                             .access = DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |
                                       DOCK_ACCESS_REMOTE_ATOMIC};
 
+    m.qkey = 0x1234;
     end_connect(&s->end, peer->qp, &m);
+    if (s->shape == MULTICAST && dock_qp_join(s->end.qp, multicast))
+        wrong("a side", "dock_qp_join");
+}
+
+static void post_receive(struct side *s, unsigned i)
+{
+    struct dock_sge sge = {(uintptr_t)s->memory + GUARD + 8192 + i * 1024, 1024, s->mr->lkey};
+
+    dock_recv_begin(dock_qp_rq(s->end.qp));
+    dock_recv_put(dock_qp_rq(s->end.qp), i, &sge, 1);
+    dock_recv_end(dock_qp_rq(s->end.qp));
 }
 
 static void post_receives(struct side *s)
 {
-    for (unsigned i = 0; i < SENDS; i++) {
-        struct dock_sge sge = {(uintptr_t)s->memory + GUARD + 8192 + i * 1024, 1024, s->mr->lkey};
-        dock_recv_begin(dock_qp_rq(s->end.qp));
-        dock_recv_put(dock_qp_rq(s->end.qp), i, &sge, 1);
-        dock_recv_end(dock_qp_rq(s->end.qp));
-    }
+    for (unsigned i = 0; i < SENDS; i++)
+        post_receive(s, i);
 }
 
 // Post, as far as the queue takes it; completions are counted by wait_sends.
@@ -161,10 +239,19 @@ static unsigned post(struct side *s, const struct desc *peer, uint8_t op, uint32
                          .sge = &sge,
                          .flags = DOCK_F_COMPLETE,
                          .rkey = peer->rkey,
+                         .token = peer->token,
                          .raddr = peer->addr + there,
                          .operand = 1,
                          .id = op};
 
+    wr_aim(&wr, peer->qp);
+    if (s->shape == MULTICAST) {
+        wr.eid = multicast;
+        wr.rkey = 0x1234; // the key that the queues of the group have
+    } else if (op == DOCK_OP_SEND && peer->group) {
+        wr.remote = peer->group;
+        wr.bundle = true;
+    }
     return end_post(&s->end, &wr) == 0;
 }
 
@@ -204,30 +291,42 @@ static void drain_receives(struct side *s)
 {
     struct dock_wc wc;
 
-    for (unsigned i = 0; i < SENDS * 2 && end_wait(s->end.rcq, &wc, 2); i++)
+    for (unsigned i = 0; i < SENDS && end_wait(s->end.rcq, &wc, 2); i++)
+        ;
+    while (end_poll(s->end.rcq, &wc))
         ;
 }
 
 static bool traffic(struct side *s, const struct desc *peer, bool ours, uint64_t pattern)
 {
     char *region = s->memory + GUARD;
-    unsigned posted = 0;
+    unsigned posted = 0, all = SENDS + (s->shape == MULTICAST ? 0 : 3);
     bool good;
 
     for (unsigned i = 0; i < 1024; i++)
         region[i] = (char)dock_decide(pattern, i, 0);
     memset(region + 2048, 0, 1024);
-    posted += post(s, peer, DOCK_OP_WRITE, 0, 4096, 1000);
-    posted += post(s, peer, DOCK_OP_READ, 2048, 4096, 1000);
-    posted += post(s, peer, DOCK_OP_FADD, 4000, 7 * 1024, 8);
+    if (ours)
+        dock_set64(&board->pattern, 0);
+    if (s->shape != MULTICAST) {
+        posted += post(s, peer, DOCK_OP_WRITE, 0, 4096, 1000);
+        posted += post(s, peer, DOCK_OP_READ, 2048, 4096, 1000);
+        posted += post(s, peer, DOCK_OP_FADD, 4000, 7 * 1024, 8);
+    }
     for (unsigned i = 0; i < SENDS; i++)
         posted += post(s, peer, DOCK_OP_SEND, 0, 0, 512);
-    good = wait_sends(s, posted, ours, ours ? "we" : "the peer") && posted == 3 + SENDS;
-    if (good && ours && memcmp(region, region + 2048, 1000))
+    good = wait_sends(s, posted, ours, ours ? "we" : "the peer") && posted == all;
+    if (good && ours && all > SENDS && memcmp(region, region + 2048, 1000))
         wrong("we", "WRITE and READ succeeded and other bytes came back");
+    if (good && ours && all > SENDS)
+        dock_publish64(&board->pattern, pattern);
     drain_receives(s);
     return good;
 }
+
+// ---- the third
+
+#include "fault/bitflip_third.h"
 
 // ---- the peer
 
@@ -247,7 +346,7 @@ static int __attribute__((noreturn)) peer(void *arg)
         }
         switch (asked & 0xff) {
         case OPEN:
-            open_end(&s, &board->desc[1]);
+            open_end(&s, shape_of(dock_peek32(&board->index)), &board->desc[1]);
             break;
         case CONNECT:
             connect_to(&s, &board->desc[0]);
@@ -283,194 +382,107 @@ static void await_peer(void)
     }
 }
 
-struct field {
-    const char *name;
-    uint64_t at; // in the peer's arena
-    uint32_t bytes;
-};
-
-#define FIELD(base, type, member)                                                                            \
-    {                                                                                                        \
-#type "." #member, (base) + offsetof(struct type, member), sizeof(((struct type *)0)->member)        \
-    }
-
-// One of all the fields that the peer shows us.
-static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
+// The way to the peer's queue. Of queues without a connection it is known once they have sent.
+static const struct dock_conn *way_to_peer(const struct side *s)
 {
-    struct dock_port *p = c->peer->port;
-    char *base = (char *)p;
-    uint64_t q = (uint64_t)((char *)c->queue - base), cq = c->queue->cq, rq = c->queue->rq, sq = c->queue->sq;
-    uint64_t h = (uint64_t)((char *)c->hazard - base), seg = p->segments + tid * sizeof(struct dock_segrec);
-    const struct field all[] = {
-        FIELD(0, dock_port, magic),
-        FIELD(0, dock_port, version),
-        FIELD(0, dock_port, who),
-        FIELD(0, dock_port, pid),
-        FIELD(0, dock_port, nsegments),
-        FIELD(0, dock_port, segments),
-        FIELD(0, dock_port, hazards),
-        FIELD(0, dock_port, asleep),
-        FIELD(0, dock_port, attention),
-        FIELD(0, dock_port, nqueues),
-        FIELD(0, dock_port, ncqs),
-        FIELD(0, dock_port, hazard_high),
-        FIELD(0, dock_port, atomic_lock),
-        FIELD(0, dock_port, full_fences),
-        FIELD(0, dock_port, started_ns),
-        FIELD(0, dock_port, program),
-        FIELD(0, dock_port, moving),
-        FIELD(0, dock_port, fatal),
-        FIELD(0, dock_port, moment),
-        FIELD(0, dock_port, fallback_bytes),
-        FIELD(0, dock_port, fallback_calls),
-        FIELD(0, dock_port, arena_bytes),
-        FIELD(0, dock_port, dropped),
-        FIELD(0, dock_port, adopt),
-        {"dock_port.block", offsetof(struct dock_port, block) + (c->dest_qp >> 8) * 8ull, 8},
-        FIELD(h, dock_hazard, owner),
-        FIELD(h, dock_hazard, busy),
-        FIELD(seg, dock_segrec, generation),
-        FIELD(seg, dock_segrec, va),
-        FIELD(seg, dock_segrec, len),
-        FIELD(seg, dock_segrec, off),
-        FIELD(seg, dock_segrec, addr),
-        FIELD(seg, dock_segrec, token),
-        FIELD(seg, dock_segrec, pd),
-        FIELD(seg, dock_segrec, access),
-        FIELD(seg, dock_segrec, kind_qpn),
-        FIELD(seg, dock_segrec, lkey),
-        FIELD(seg, dock_segrec, sum),
-        FIELD(q, dock_qrec, state),
-        FIELD(q, dock_qrec, serial),
-        FIELD(q, dock_qrec, kind_service),
-        FIELD(q, dock_qrec, id),
-        FIELD(q, dock_qrec, peer_id),
-        FIELD(q, dock_qrec, peer_who),
-        FIELD(q, dock_qrec, pd),
-        FIELD(q, dock_qrec, access),
-        FIELD(q, dock_qrec, rq),
-        FIELD(q, dock_qrec, cq),
-        FIELD(q, dock_qrec, qkey),
-        FIELD(q, dock_qrec, rnr_timer),
-        FIELD(q, dock_qrec, rd_atomic),
-        FIELD(q, dock_qrec, sum),
-        FIELD(q, dock_qrec, attention),
-        FIELD(q, dock_qrec, first_cause),
-        FIELD(q, dock_qrec, messages_in),
-        FIELD(q, dock_qrec, bytes_in),
-        FIELD(q, dock_qrec, cookie),
-        FIELD(q, dock_qrec, page),
-        FIELD(q, dock_qrec, posted),
-        FIELD(q, dock_qrec, rings),
-        FIELD(q, dock_qrec, bytes_out),
-        FIELD(q, dock_qrec, cqes),
-        FIELD(q, dock_qrec, rnr),
-        FIELD(q, dock_qrec, by_poster),
-        FIELD(q, dock_qrec, by_poller),
-        FIELD(q, dock_qrec, by_engine),
-        FIELD(q, dock_qrec, doorbell),
-        FIELD(q, dock_qrec, sq_blocks),
-        FIELD(q, dock_qrec, sq_depth),
-        FIELD(q, dock_qrec, sq),
-        FIELD(q, dock_qrec, executed),
-        FIELD(cq, dock_cqrec, ring),
-        FIELD(cq, dock_cqrec, size),
-        FIELD(cq, dock_cqrec, depth),
-        FIELD(cq, dock_cqrec, id),
-        FIELD(cq, dock_cqrec, flags),
-        FIELD(cq, dock_cqrec, epoch),
-        FIELD(cq, dock_cqrec, polled),
-        FIELD(cq, dock_cqrec, sum),
-        FIELD(cq, dock_cqrec, tail),
-        FIELD(cq, dock_cqrec, ci_seen),
-        FIELD(cq, dock_cqrec, overrun),
-        FIELD(cq, dock_cqrec, ci),
-        FIELD(cq, dock_cqrec, armed),
-        FIELD(cq, dock_cqrec, attention),
-        {"completion ring", cq + sizeof(struct dock_cqrec), 16 * 64},
-        {"completion ring", cq + sizeof(struct dock_cqrec), 16 * 64},
-        FIELD(rq, dock_rqrec, sges),
-        FIELD(rq, dock_rqrec, index),
-        FIELD(rq, dock_rqrec, claims),
-        FIELD(rq, dock_rqrec, size),
-        FIELD(rq, dock_rqrec, stride),
-        FIELD(rq, dock_rqrec, id),
-        FIELD(rq, dock_rqrec, pd),
-        FIELD(rq, dock_rqrec, sum),
-        FIELD(rq, dock_rqrec, pi),
-        FIELD(rq, dock_rqrec, posted),
-        FIELD(rq, dock_rqrec, ci),
-        FIELD(rq, dock_rqrec, limit),
-        {"receive ring", rq + sizeof(struct dock_rqrec), (uint32_t)dock_rqring_bytes(8, 4)},
-        {"receive ring", rq + sizeof(struct dock_rqrec), (uint32_t)dock_rqring_bytes(8, 4)},
-        {"send ring", sq, 16 * 64},
-        {"send ring", sq, 16 * 64},
-    };
+    const struct dock_qp *qp = s->end.qp;
+    const struct dock_conn *c = s->shape < GROUP ? &qp->conn : NULL;
 
-    return all[r % (sizeof all / sizeof *all)];
+    for (uint32_t i = 0; !c && i < qp->ways.size; i++)
+        for (c = qp->ways.bucket[i]; c && (c->dest_qp != board->desc[1].qp || !c->peer);)
+            c = c->next;
+    if (!c || !c->peer)
+        wrong("we", "no connection before the flip");
+    return c;
 }
 
-static void flip(struct side *s, uint32_t i, _Atomic uint8_t **byte, uint8_t *mask)
+// Its place in the host's list of multicast groups.
+static uint64_t entry_of_peer(const struct side *s, const struct dock_conn *c)
+{
+    uint64_t member = (uint64_t)c->dest_who << 32 | c->dest_qp;
+
+    for (uint32_t i = 0; i < DOCK_GROUP_MEMBERS; i++)
+        if (dock_peek64(&s->dev->groups.member[i].member) == member)
+            return i * sizeof(struct dock_group_member);
+    wrong("we", "the peer is in no multicast group");
+}
+
+struct flipped {
+    _Atomic uint8_t *byte;
+    uint8_t mask;
+    bool stays; // it is none of what is made anew for the next flip
+};
+
+static struct flipped flip(struct side *s, uint32_t i)
 {
     uint64_t r = dock_decide(board->seed, 1, i), b = dock_decide(board->seed, 2, i);
-    const struct dock_conn *c = &s->end.qp->conn;
+    const struct dock_conn *c = way_to_peer(s);
+    struct extras x = board->desc[1].extras;
+    struct flipped out = {.mask = (uint8_t)(1u << (b & 7))};
+    bool extra = s->shape != CONNECTED && dock_decide(board->seed, 6, i) & 1;
+    bool listed = extra && s->shape == MULTICAST;
 
-    if (!c->peer)
-        wrong("we", "no connection before the flip");
-    struct field f = choose(c, board->desc[1].rkey >> 8, r);
-    *byte = dock_view_at(c->peer->view, f.at + b / 8 % f.bytes, 1);
-    *mask = (uint8_t)(1u << (b & 7));
+    if (s->shape == MULTICAST)
+        x.entry = entry_of_peer(s, c);
+    struct field f = extra ? choose_extra(&x, r) : choose(c, board->desc[1].rkey >> 8, r);
+    uint64_t at = f.at + b / 8 % f.bytes;
+    out.byte = listed ? (_Atomic uint8_t *)s->dev->groups.member + at : dock_view_at(c->peer->view, at, 1);
+    out.stays = listed || (char *)out.byte < (char *)(c->peer->port + 1);
     snprintf(board->field, sizeof board->field, "%s, byte %u, bit %u", f.name, (unsigned)(b / 8 % f.bytes),
              (unsigned)(b & 7));
     dock_set32(&board->reasons[0], 0);
     dock_set32(&board->reasons[1], 0);
-    atomic_fetch_xor(*byte, *mask);
+    atomic_fetch_xor(out.byte, out.mask);
+    return out;
 }
 
-static void one(struct side *s, uint32_t i)
+static void one(struct side *s, struct side *other, uint32_t i)
 {
-    _Atomic uint8_t *byte;
-    uint8_t mask;
+    enum shape shape = shape_of(i);
 
     tell(OPEN);
-    open_end(s, &board->desc[0]);
+    open_end(s, shape, &board->desc[0]);
     await_peer();
     tell(CONNECT);
     connect_to(s, &board->desc[1]);
     post_receives(s);
     await_peer();
-    if (dock_decide(board->seed, 3, i) & 1) { // on a connection that has its caches filled, or on a fresh one
+    // On a connection that has its caches filled, or on a fresh one.
+    if (shape >= GROUP || dock_decide(board->seed, 3, i) & 1) {
         tell(TRAFFIC);
-        if (!traffic(s, &board->desc[1], true, i))
-            wrong("we", "traffic before the flip failed");
+        if (!traffic(s, &board->desc[1], true, i + 1))
+            wrong("we", "traffic before the flip failed (%s)", dock_log_last());
         await_peer();
         post_receives(s);
     }
-    flip(s, i, &byte, &mask);
+    struct flipped f = flip(s, i);
     tell(TRAFFIC);
-    atomic_fetch_add(&board->failed, !traffic(s, &board->desc[1], true, i + 1));
+    ask(other, &board->third[1], i);
+    atomic_fetch_add(&board->failed, !traffic(s, &board->desc[1], true, i + 2));
+    await_answer(other);
     await_peer();
-    // What is made anew for the next flip stays flipped while all is destroyed; the port is whole again
+    // What is made anew for the next flip stays flipped while all is destroyed; the rest is whole again
     // after.
-    bool stays = (char *)byte < (char *)(s->end.qp->conn.peer->port + 1);
-    bool early = stays && dock_decide(board->seed, 4, i) & 1;
+    bool early = f.stays && dock_decide(board->seed, 4, i) & 1;
     if (early)
-        atomic_fetch_xor(byte, mask);
+        atomic_fetch_xor(f.byte, f.mask);
     tell(CLOSE);
     await_peer();
-    if (stays && !early)
-        atomic_fetch_xor(byte, mask);
+    if (f.stays && !early)
+        atomic_fetch_xor(f.byte, f.mask);
     close_end(s, "we");
 }
 
 static int we(void *arg)
 {
-    struct side s = {0};
+    struct side s = {0}, other = {0};
 
     (void)arg;
     open_device(&s);
+    other.dev = s.dev;
+    meet(&other, 0);
     while (dock_peek32(&board->index) < board->flips) {
-        one(&s, dock_peek32(&board->index));
+        one(&s, &other, dock_peek32(&board->index));
         dock_publish32(&board->index, dock_peek32(&board->index) + 1);
         if (dock_peek32(&s.dev->port->fatal))
             return 0; // the peer took us for stopped: it waited for a hazard of ours that a flip had raised
@@ -487,33 +499,39 @@ static void failed(const char *who, int status)
            i, board->field, who, status, board->words, (unsigned long long)board->seed, i);
 }
 
-// Two processes from board->index on, until all is done or one of them fails. true: a failure.
+// The processes from board->index on, until all is done or one of them fails. true: a failure.
 static bool stretch(void)
 {
-    pid_t p, u;
-    int status = 0;
+    static const char *const name[] = {"the peer", "the third"};
+    pid_t others[2], u;
+    int status = 0, theirs;
     enum test_end end;
     bool bad = false;
 
     dock_set32(&board->asked, 0);
     dock_set32(&board->done, 0);
+    dock_set32(&board->met[0], 0);
+    dock_set32(&board->met[1], 0);
     board->words[0] = 0;
-    p = test_fork(peer, NULL);
+    others[0] = test_fork(peer, NULL);
+    others[1] = test_fork(third, NULL);
     u = test_fork(we, NULL);
-    while ((end = test_look(u, &status)) == TEST_RUNS) {
-        int at_peer;
-        if (test_look(p, &at_peer) != TEST_RUNS) {
-            failed("the peer", at_peer);
-            test_kill(u);
-            return true;
+    while (!bad && (end = test_look(u, &status)) == TEST_RUNS) {
+        for (unsigned i = 0; i < 2 && !bad; i++) {
+            bad = test_look(others[i], &theirs) != TEST_RUNS;
+            if (bad)
+                failed(name[i], theirs);
         }
         test_nap_us(1000);
     }
-    if (end != TEST_EXITED || status) {
+    if (bad)
+        test_kill(u);
+    else if (end != TEST_EXITED || status) {
         failed("we", status);
         bad = true;
     }
-    test_kill(p);
+    test_kill(others[0]);
+    test_kill(others[1]);
     return bad;
 }
 

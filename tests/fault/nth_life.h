@@ -143,26 +143,34 @@ static int one(long n, struct wealth *before, bool *failed, bool *error)
 }
 
 // In a process that has not asked for anything yet, the n-th call of the first step fails; what could not be
-// done once is then done by the next life. True: nothing failed any more.
+// done once is then done by the next life. 0: so it was; 2: nothing failed any more; 1: told what is wrong.
+static int first_of_all(long n)
+{
+    int all = nsteps, ret, again;
+
+    nsteps = 1;
+    arm(n);
+    ret = live();
+    arm(0);
+    nsteps = all;
+    if (ret < 0 || (ret && !atomic_load(&failed_call)))
+        return wrong(n, "a positive errno value of a failed call", atomic_load(&failed_code), ret);
+    again = live();
+    if (again)
+        return wrong(n, "the whole life after a start that failed", 0, again);
+    return atomic_load(&failed_call) ? 0 : 2;
+}
+
+// True: nothing failed any more.
 static bool first(long n, int *bad)
 {
     int status;
     pid_t pid = fork();
 
     if (!pid) {
-        int all = nsteps, ret, again;
-
-        nsteps = 1;
-        arm(n);
-        ret = live();
-        arm(0);
-        nsteps = all;
-        if (ret < 0 || (ret && !atomic_load(&failed_call)))
-            _exit(wrong(n, "a positive errno value of a failed call", atomic_load(&failed_code), ret));
-        again = live();
-        if (again)
-            _exit(wrong(n, "the whole life after a start that failed", 0, again));
-        _exit(atomic_load(&failed_call) ? 0 : 2);
+        status = first_of_all(n);
+        fflush(stdout); // what it said is in our copy of the buffer alone
+        _exit(status);
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return false;

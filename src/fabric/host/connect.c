@@ -197,6 +197,11 @@ uint32_t dock_host_pick(struct dock_conn *c, uint32_t hint)
         if (g->policy == DOCK_BUNDLE_TURN)
             hint = atomic_fetch_add_explicit(&g->turn, 1, memory_order_relaxed);
         id = dock_peek32(&g->member[hint % n]) & DOCK_ID_MASK;
+        if (!dock_host_find(c->peer, id)) { // only a queue of the group's owner
+            dock_info("queue %u: group %u names queue %u, which its device does not have", c->source_qp,
+                      c->dest_qp, id);
+            id = 0;
+        }
     }
     dock_direct_leave(c);
     return id;

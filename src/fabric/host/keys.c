@@ -42,6 +42,31 @@ static struct dock_segrec *entry(struct dock_conn *c, uint32_t tid)
                         sizeof(struct dock_segrec));
 }
 
+// Its words are the peer's: read once.
+static struct dock_piece read_piece(const struct dock_segpiece *from)
+{
+    const dock_a64 *word = (const dock_a64 *)from;
+
+    return (struct dock_piece){dock_peek64(&word[0]), dock_peek64(&word[1]), dock_peek64(&word[2])};
+}
+
+static bool holds(const struct dock_segpiece *from, const struct dock_piece *p)
+{
+    return dock_peek64((const dock_a64 *)&from->sum) == dock_piece_sum(p);
+}
+
+static bool all_hold(const struct dock_segpiece *piece, uint32_t count)
+{
+    uint32_t i = 0;
+
+    for (struct dock_piece p; i < count; i++) {
+        p = read_piece(&piece[i]);
+        if (!holds(&piece[i], &p))
+            break;
+    }
+    return i == count;
+}
+
 // The table of a segment that is in the arena in part. Its words are the peer's: bounded here, and each
 // piece where it is used.
 static bool find_table(struct dock_conn *c, uint64_t off, struct dock_rkey *e)
@@ -51,13 +76,15 @@ static bool find_table(struct dock_conn *c, uint64_t off, struct dock_rkey *e)
 
     if (!count || count > DOCK_PIECES_MAX ||
         !dock_view_at(c->peer->view, off, sizeof *t + count * sizeof *t->piece) ||
-        dock_pieces_sum(t->piece, count) != t->sum)
+        dock_pieces_sum(t->piece, count) != t->sum || !all_hold(t->piece, count))
         return false;
     e->table = t;
     e->pieces = count;
     return true;
 }
 
+// A piece that does not hold together any more is reached as if it were plain: all that is in the arena is
+// its owner's memory too.
 struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k, uint64_t va)
 {
     struct dock_rkey *own = &c->key[k - c->key];
@@ -65,16 +92,15 @@ struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k,
     pid_t pid = k->access & DOCK_ACCESS_NOTHING ? DOCK_NOBODY : c->peer->pid;
     struct dock_place plain = {.plain = addr, .pid = pid, .key = k, .va = va, .room = room};
     struct dock_piece p = {0};
-    uint32_t i = 0;
+    bool found = false;
 
-    for (; i < k->pieces; i++) {
-        p = k->table->piece[i];
-        if (addr - p.addr < p.len)
-            break;
+    for (uint32_t i = 0; i < k->pieces && !found; i++) {
+        p = read_piece(&k->table->piece[i]);
+        found = addr - p.addr < p.len && holds(&k->table->piece[i], &p);
         if (p.addr > addr && p.addr - addr < plain.room)
             plain.room = p.addr - addr;
     }
-    char *base = i < k->pieces ? dock_view_at(c->peer->view, p.off, p.len) : NULL;
+    char *base = found ? dock_view_at(c->peer->view, p.off, p.len) : NULL;
     if (!base)
         return plain;
     // The piece may begin before the key does (a window) and end behind it.
