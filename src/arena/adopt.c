@@ -260,12 +260,18 @@ static bool survey_one(void *arg, const struct dock_vma *v)
     return !s->err;
 }
 
-// Where it cannot be told what is mapped (no /proc, no descriptor left) all of it is plain.
+// Where it cannot be told what is mapped (no /proc, no descriptor left) all of it is plain. Private memory is
+// looked at again when it moves.
 static int survey(struct survey *s)
 {
     struct dock_hold *h = s->h;
-    int err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, s);
+    struct dock_vma v;
+    int err = 0;
 
+    if (!dock_maps_at(h->addr, true, &v) && v.kind == DOCK_VMA_ANON && v.hi - h->addr >= h->len)
+        survey_one(s, &v);
+    else
+        err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, s);
     if (err && !s->err) {
         dock_debug("what is mapped cannot be told: %s", strerror(-err));
         refuse(s->a, DOCK_WHY_HOST, h->addr, h->addr + h->len);
@@ -328,8 +334,7 @@ static int adopt_wishes(struct survey *s)
 {
     struct dock_adopt *a = s->a;
     // While somebody may still write to pages that were given back, no program memory moves there.
-    bool fit = dock_fit_arena(a) && !dock_peek32(&a->arena->holding);
-    enum dock_adopt_why why = fit ? DOCK_WHY_NONE : DOCK_WHY_HOST;
+    enum dock_adopt_why why = dock_peek32(&a->arena->holding) ? DOCK_WHY_HOST : DOCK_WHY_NONE;
     uint64_t lo = s->wish[0].lo, hi = s->wish[s->wishes - 1].hi;
     int err = 0;
 
@@ -339,10 +344,11 @@ static int adopt_wishes(struct survey *s)
     }
     if (others_concerned(s->h, lo, hi))
         pause_all();
+    a->holes = hi - lo >= DOCK_HOLES_FROM && dock_holes_allowed();
     for (unsigned i = 0; i < s->wishes && !err; i++) {
         dock_fit_huge(s->wish[i].hi - s->wish[i].lo);
         err = adopt_range(a, s->h, s->wish[i].lo, s->wish[i].hi, &why);
-        if (why == DOCK_WHY_THREADS || why == DOCK_WHY_PINNED)
+        if (why == DOCK_WHY_THREADS || why == DOCK_WHY_PINNED || why == DOCK_WHY_HOST)
             break;
     }
     resume_all();
@@ -352,8 +358,15 @@ static int adopt_wishes(struct survey *s)
 // All of it is adopted already, in one piece: a registration inside of another costs little.
 static bool lies_inside(const struct dock_adopt *a, const struct dock_hold *h, struct dock_vma *v)
 {
-    return h->len && !dock_maps_at(h->addr, v) && dock_vma_ours(a, v) && v->hi - h->addr >= h->len &&
-           (!h->write || v->prot & PROT_WRITE);
+    const struct dock_mirror *m;
+    uint64_t off;
+
+    if (!h->len || !dock_mirror_held(a, h->addr) || dock_maps_at(h->addr, false, v) || !dock_vma_ours(a, v) ||
+        v->hi - h->addr < h->len || (h->write && !(v->prot & PROT_WRITE)))
+        return false;
+    off = v->off + (h->addr - v->lo);
+    m = dock_mirror_at(a, off);
+    return m && off - m->off == h->addr - m->va;
 }
 
 int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)

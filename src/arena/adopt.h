@@ -86,6 +86,7 @@ struct dock_adopt {
     uint64_t inode;
     uint32_t major, minor; // of the arena file, as /proc/self/maps has it
     struct dock_mirror *mirrors;
+    bool holes;         // pages that nobody ever touched stay holes in the arena
     uint64_t lingering; // pages without a registration that could not be moved back
     unsigned whole;     // regions that touch memory without holding it: every move concerns them
     bool paused;

@@ -151,16 +151,16 @@ static bool names_pinner(long dir, const char *name)
     return false;
 }
 
-#define GAP                                                                                                  \
-    16u // descriptors that are not there, one behind the other: what comes then is taken from the last list
-#define FAR 32u
+// The descriptors of the last list. As long as all of them are open and as many are there, these are all:
+// asking each is cheaper than a list.
+#define KNOWN 512u
 
 static struct {
-    long fd[FAR];
-    unsigned n;
-} far;
+    long fd[KNOWN];
+    unsigned n; // more than KNOWN: too many
+} known;
 
-static bool listed_pins(long dir, const char *name, long from, bool *listed)
+static bool listed_pins(long dir, const char *name, bool *listed)
 {
     long fd = 0;
 
@@ -170,64 +170,50 @@ static bool listed_pins(long dir, const char *name, long from, bool *listed)
         fd = fd * 10 + (*s - '0');
     }
     *listed |= fd == dir;
-    if (fd >= from && far.n < FAR)
-        far.fd[far.n++] = fd;
+    if (known.n < KNOWN)
+        known.fd[known.n] = fd;
+    known.n += known.n <= KNOWN;
     return look_at(fd) == TO_NAME && names_pinner(dir, name);
 }
 
 // The list itself must be in it: after the first thread has ended the process's directory shows nothing.
-static bool any_listed_pins(long dir, long from)
+static bool any_listed_pins(long dir)
 {
     _Alignas(8) char room[2048] = {0};
     bool pins = false, listed = false;
     long n;
 
-    far.n = 0;
+    known.n = 0;
     dock_rawcall(SYS_lseek, dir, 0, SEEK_SET, 0, 0, 0);
     while (!pins && (n = dock_rawcall(SYS_getdents64, dir, (long)room, sizeof room, 0, 0, 0)) > 0)
         for (long at = 0; at < n && !pins;) {
             const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
-            pins = listed_pins(dir, e->name, from, &listed);
+            pins = listed_pins(dir, e->name, &listed);
             at += e->length;
         }
     return pins || n < 0 || !listed;
 }
 
-// All `open` descriptors are harmless: those from 0 up to a gap, *from, and those behind it that the last
-// list had. A list costs several times as much.
-static bool all_harmless(uint64_t open, long *from)
+// `own` is a descriptor that was looked at a moment ago, as those of /proc were. An `open` of 0: a kernel
+// that does not tell, or nothing is shown.
+static bool all_harmless(uint64_t open, long own)
 {
-    unsigned gap = 0;
-    long fd = 0;
-
-    for (; open && gap < GAP; fd++) {
-        enum descriptor d = look_at(fd);
-        if (d == TO_NAME)
+    if (!open || open != known.n || known.n > KNOWN)
+        return false;
+    for (unsigned i = 0; i < known.n; i++)
+        if (known.fd[i] != own && !dock_proc_is(known.fd[i]) && look_at(known.fd[i]) != HARMLESS)
             return false;
-        open -= d == HARMLESS;
-        gap = d == HARMLESS ? 0 : gap + 1;
-    }
-    *from = fd;
-    for (unsigned i = 0; i < far.n && open; i++)
-        if (far.fd[i] >= fd) {
-            enum descriptor d = look_at(far.fd[i]);
-            if (d == TO_NAME)
-                return false;
-            open -= d == HARMLESS;
-        }
-    return !open;
+    return true;
 }
 
-static bool descriptor_pins(void)
+static bool descriptor_pins(long own)
 {
     struct dock_proc list;
-    long from = 0;
     bool pins;
 
     if (dock_proc_open(DOCK_PROC_DESCRIPTORS, &list))
         return true; // cannot be told: rather not
-    pins = !(list.st.st_size && all_harmless((uint64_t)list.st.st_size, &from)) &&
-           any_listed_pins(list.fd, from);
+    pins = !all_harmless((uint64_t)list.st.st_size, own) && any_listed_pins(list.fd);
     dock_proc_done(&list);
     return pins;
 }
@@ -252,15 +238,14 @@ static bool is_aio(void *found, const struct dock_vma *v)
     return !*(bool *)found;
 }
 
-enum dock_adopt_why dock_fit_process(void)
+// Descriptors last: then those that the rest looks at are known.
+enum dock_adopt_why dock_fit_process(long own)
 {
     bool aio = false;
 
-    if (descriptor_pins())
-        return DOCK_WHY_PINNED;
     if (any_aio() && (dock_maps_walk(0, UINT64_MAX, is_aio, &aio) || aio))
         return DOCK_WHY_PINNED;
-    return DOCK_WHY_NONE;
+    return descriptor_pins(own) ? DOCK_WHY_PINNED : DOCK_WHY_NONE;
 }
 
 // ---- memory

@@ -148,10 +148,16 @@ static void parent(void)
 static bool fill(const struct range *r)
 {
     uint64_t at = r->lo, off = r->off;
+    uint64_t end = r->off + (r->hi - r->lo), to = off;
     int fd = dock_fit_arena(r->a) ? r->a->arena->view.fd : -1;
 
     while (fd >= 0 && at < r->hi) {
-        long n = dock_rawcall(SYS_pread64, fd, (long)at, (long)(r->hi - at), (long)off, 0, 0);
+        if (off == to && !dock_holes_run_of_file(fd, end, &off, &to))
+            off = end; // the rest is zeros, as the new pages are
+        at = r->lo + (off - r->off);
+        if (off == end)
+            break;
+        long n = dock_rawcall(SYS_pread64, fd, (long)at, (long)(to - off), (long)off, 0, 0);
         if (n == -EINTR)
             continue;
         if (n <= 0)

@@ -64,6 +64,14 @@ struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t 
     return empty;
 }
 
+bool dock_mirror_held(const struct dock_adopt *a, uint64_t addr)
+{
+    for (const struct dock_mirror *m = a->mirrors; m; m = m->next)
+        if (addr - m->va < dock_mirror_size(a) && m->refs[(addr - m->va) / dock_page()])
+            return true;
+    return false;
+}
+
 struct dock_mirror *dock_mirror_at(const struct dock_adopt *a, uint64_t off)
 {
     for (struct dock_mirror *m = a->mirrors; m; m = m->next)

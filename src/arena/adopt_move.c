@@ -44,6 +44,7 @@ struct look {
     uint64_t lo, hi, at;
     uint32_t prot;
     bool first;
+    bool anon; // all of it
     enum dock_adopt_why why;
 };
 
@@ -67,20 +68,19 @@ static bool look_again(void *arg, const struct dock_vma *v)
     if (until < to || !clear)
         l->hi = until;
     l->first = false;
+    l->anon &= v->kind == DOCK_VMA_ANON;
     l->prot = v->prot;
     l->at = v->hi;
     return !l->why && l->at < l->hi;
 }
 
-static enum dock_adopt_why inspect(uint64_t lo, uint64_t *hi, uint32_t *prot)
+static enum dock_adopt_why inspect(const struct dock_adopt *a, struct look *l)
 {
-    struct look l = {.lo = lo, .hi = *hi, .at = lo, .first = true};
-
-    if (dock_maps_walk(lo, *hi, look_again, &l) || (!l.why && l.at < l.hi))
+    if (!dock_fit_arena(a))
+        return DOCK_WHY_HOST;
+    if (dock_maps_walk(l->lo, l->hi, look_again, l) || (!l->why && l->at < l->hi))
         return DOCK_WHY_CHANGED;
-    *prot = l.prot;
-    *hi = l.hi;
-    return l.why ? l.why : dock_fit_process();
+    return l->why ? l->why : dock_fit_process(a->arena->view.fd);
 }
 
 // Shared memory is not copied by fork: the child gets copies of its own (adopt_fork.c).
@@ -93,19 +93,35 @@ static long map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32
     return at;
 }
 
+// What the file has no page for reads as zeros, and gets one when it is stored to: as the program's memory
+// did.
+static long copy_in(const struct dock_adopt *a, const struct look *l, uint64_t off)
+{
+    bool all = !a->holes || !l->anon || l->hi - l->lo < DOCK_HOLES_FROM || !dock_holes_read(l->lo, l->hi);
+    uint64_t from = l->lo, to = l->hi;
+    long err = 0;
+
+    if (all)
+        return transfer(SYS_pwrite64, a->arena->view.fd, l->lo, l->hi - l->lo, off);
+    for (; !err && dock_holes_run(l->lo, l->hi, &from, &to); from = to)
+        err = transfer(SYS_pwrite64, a->arena->view.fd, from, to - from, off + (from - l->lo));
+    return err;
+}
+
 // In a stop. 0; -errno of the copy; *why of everything else.
 static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t *hi, uint64_t off, enum dock_adopt_why *why)
 {
-    uint32_t prot = 0;
+    struct look l = {.lo = lo, .hi = *hi, .at = lo, .first = true, .anon = true};
     long err;
 
-    *why = inspect(lo, hi, &prot);
+    *why = inspect(a, &l);
+    *hi = l.hi;
     if (*why)
         return 0;
-    err = transfer(SYS_pwrite64, a->arena->view.fd, lo, *hi - lo, off);
+    err = copy_in(a, &l, off);
     if (err == -EFAULT)
         *why = DOCK_WHY_CHANGED;
-    if (!err && !mapped(map_in(a, lo, *hi - lo, prot, off)))
+    if (!err && !mapped(map_in(a, lo, l.hi - lo, l.prot, off)))
         *why = DOCK_WHY_LIMIT;
     return err == -EFAULT ? 0 : err;
 }
@@ -140,14 +156,20 @@ int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint6
 
 // ---- out
 
+struct undo {
+    struct dock_adopt *a;
+    uint64_t off, end; // of the file
+    uint64_t found;    // bytes
+    bool by_file;      // its descriptor leads to it
+    bool failed;
+};
+
 // The descriptor may be the program's by now; the alias is always ours.
-static bool copy_out(const struct dock_adopt *a, uint64_t at, uint64_t len, uint64_t off)
+static bool copy_by_alias(const struct undo *u, uint64_t at, uint64_t len, uint64_t off)
 {
-    const char *alias = dock_view_at(&a->arena->view, off, len);
+    const char *alias = dock_view_at(&u->a->arena->view, off, len);
     struct iovec from = {(void *)(uintptr_t)alias, len}, to = {(void *)(uintptr_t)at, len};
 
-    if (dock_fit_arena(a) && !transfer(SYS_pread64, a->arena->view.fd, at, len, off))
-        return true;
     if (!alias)
         return false;
     if (dock_rawcall(SYS_process_vm_writev, getpid(), (long)&from, 1, (long)&to, 1, 0) != (long)len)
@@ -155,23 +177,44 @@ static bool copy_out(const struct dock_adopt *a, uint64_t at, uint64_t len, uint
     return true;
 }
 
-struct undo {
-    struct dock_adopt *a;
-    uint64_t off, end; // of the file
-    uint64_t found;    // bytes
-    bool failed;
-};
+// What the file has no page for was never touched: the program's new pages read as zeros too.
+static bool copy_data(const struct undo *u, uint64_t at, uint64_t len, uint64_t off)
+{
+    int fd = u->a->arena->view.fd;
+    uint64_t from = off, to;
+    bool done = true;
+
+    for (; done && from < off + len && dock_holes_run_of_file(fd, off + len, &from, &to); from = to) {
+        uint64_t place = at + (from - off);
+        dock_rawcall(SYS_madvise, (long)place, (long)(to - from), MADV_POPULATE_WRITE, 0, 0,
+                     0); // or it faults
+        done = !transfer(SYS_pread64, fd, place, to - from, from);
+    }
+    return done;
+}
+
+static bool copy_out(const struct undo *u, uint64_t at, uint64_t len, uint64_t off)
+{
+    bool done = false;
+
+    if (u->by_file && len >= DOCK_HOLES_FROM)
+        done = copy_data(u, at, len, off);
+    else if (u->by_file)
+        done = !transfer(SYS_pread64, u->a->arena->view.fd, at, len, off);
+    return done || copy_by_alias(u, at, len, off);
+}
 
 // [at, at + len) becomes private again, with what `off` of the file holds.
-static bool give_back(struct dock_adopt *a, uint64_t at, uint64_t len, uint32_t prot, uint64_t off)
+static bool give_back(const struct undo *u, uint64_t at, uint64_t len, uint32_t prot, uint64_t off)
 {
-    if (mapped(map(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0)) &&
-        copy_out(a, at, len, off)) {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (len < DOCK_HOLES_FROM ? MAP_POPULATE : 0);
+
+    if (mapped(map(at, len, PROT_READ | PROT_WRITE, flags, -1, 0)) && copy_out(u, at, len, off)) {
         if (prot != (PROT_READ | PROT_WRITE))
             dock_rawcall(SYS_mprotect, (long)at, (long)len, prot, 0, 0, 0);
         return true;
     }
-    map_in(a, at, len, prot, off); // it was so a moment ago
+    map_in(u->a, at, len, prot, off); // it was so a moment ago
     return false;
 }
 
@@ -184,15 +227,17 @@ static bool undo_one(void *arg, const struct dock_vma *v)
     if (!dock_vma_ours(u->a, v) || off >= end || dock_views_have(v->lo))
         return true;
     u->found += end - off;
-    u->failed |= !give_back(u->a, v->lo + (off - v->off), end - off, v->prot, off);
+    u->failed |= !give_back(u, v->lo + (off - v->off), end - off, v->prot, off);
     return !u->failed;
 }
 
 // In a stop. Where it was put; what is not there any more the program has moved or unmapped: wherever it is.
 static enum dock_adopt_why undo(struct undo *u, uint64_t at, bool anywhere)
 {
-    enum dock_adopt_why why = dock_fit_process();
+    enum dock_adopt_why why;
 
+    u->by_file = dock_fit_arena(u->a);
+    why = dock_fit_process(u->by_file ? u->a->arena->view.fd : -1);
     if (why)
         return why;
     if (dock_maps_walk(at, at + (u->end - u->off), undo_one, u) || u->failed)

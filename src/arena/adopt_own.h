@@ -48,6 +48,8 @@ struct dock_mirror {
 struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t hi);
 struct dock_mirror *dock_mirror_at(const struct dock_adopt *a, uint64_t off);
 uint64_t dock_mirror_size(const struct dock_adopt *a);
+// Does anybody hold what this page of the program was? The program may have put another one there.
+bool dock_mirror_held(const struct dock_adopt *a, uint64_t addr);
 // Take or leave the pages of [off, off + len), where they lie in mirrors.
 void dock_mirror_ref(struct dock_adopt *a, uint64_t off, uint64_t len);
 typedef void dock_mirror_free(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
@@ -62,9 +64,10 @@ void dock_mirrors_close(struct dock_adopt *a);
 // ---- adopt_fit.c: what may be adopted
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v);
 bool dock_vma_fits(const struct dock_vma *v);
-void dock_fit_learn(void);                  // of this kernel, once
-void dock_fit_find_data(void);              // what dock_vma_fits knows of .data; not in a stop
-enum dock_adopt_why dock_fit_process(void); // io_uring and the like; may run in a stop
+void dock_fit_learn(void);     // of this kernel, once
+void dock_fit_find_data(void); // what dock_vma_fits knows of .data; not in a stop
+// io_uring and the like; may run in a stop. `own` is a descriptor that is known not to be one, or -1.
+enum dock_adopt_why dock_fit_process(long own);
 // Is there room for `bytes` more in this process's cgroup?
 bool dock_fit_headroom(uint64_t bytes);
 // Say once that moving so many bytes breaks up huge pages.
@@ -74,6 +77,15 @@ bool dock_fit_arena(const struct dock_adopt *a);
 // What of the mapping [vlo, vhi) is the stack or control block of a thread with this stack pointer and thread
 // pointer: pages from *first to *end. false: nothing.
 bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);
+
+// ---- adopt_holes.c
+#define DOCK_HOLES_FROM (1u << 20) // in less there is nothing to save
+bool dock_holes_allowed(void);     // may pages of the arena that were never stored to stay holes?
+// In a stop: look at the pages of a chunk, then ask for runs of those that hold anything, from *from on.
+bool dock_holes_read(uint64_t lo, uint64_t hi);
+bool dock_holes_run(uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to);
+// The next run of a file that holds anything. false: none before `end`.
+bool dock_holes_run_of_file(int fd, uint64_t end, uint64_t *from, uint64_t *to);
 
 // ---- adopt_move.c
 // Copy [lo, *hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone. *hi

@@ -445,10 +445,13 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
     pthread_sigmask(SIG_SETMASK, &all, &stop.mask);
     stop.began_ns = dock_now_ns();
     stop.threads = 0;
+    dock_proc_still(true);
     stop.others = !alone();
     dock_views_lock();
-    if (stop.others)
+    if (stop.others) {
         why = start_helper(helper) == STOPPED ? DOCK_WHY_NONE : DOCK_WHY_THREADS;
+        dock_proc_still(!why); // what was asked before they stopped does not count
+    }
     (void)a;
     if (why) {
         dock_views_unlock();
@@ -459,6 +462,7 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
 
 void dock_stop_end(struct dock_adopt *a)
 {
+    dock_proc_still(false);
     if (stop.others) {
         tell(GO_ON);
         reap();

@@ -159,16 +159,20 @@ static bool query_is_missing(long ret)
     return ret == -ENOTTY || ret == -EINVAL || ret == -EPERM;
 }
 
-int dock_maps_at(uint64_t at, struct dock_vma *v)
+int dock_maps_at(uint64_t at, bool named, struct dock_vma *v)
 {
-    struct query q = {.size = sizeof q, .addr = at};
+    char name[64] = ""; // a longer one is an error of the query
+    struct query q = {.size = sizeof q,
+                      .addr = at,
+                      .name_size = named ? sizeof name : 0,
+                      .name_addr = named ? (uintptr_t)name : 0};
     long fd = dock_proc_kept(DOCK_PROC_MAPS), ret;
 
     if (dock_peek32(&no_query) || fd < 0)
         return -ENOTTY;
     ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
     if (!ret)
-        *v = answer(&q, "");
+        *v = answer(&q, q.name_size ? name : "");
     return (int)ret;
 }
 

@@ -37,10 +37,10 @@ struct dock_maps_room {
     char text[16384]; // lines of the file, or the name of one mapping
 };
 int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
-// The one that `at` lies in, all but its name: a mapping without a file shows as DOCK_VMA_ANON whatever it
-// is, one with a file as DOCK_VMA_FILE. One call, for whoever knows the answer that counts when he sees it: a
-// program that has put another file in place of ours may get any other. 0, or -errno: there is none, it
-// cannot be told, or nothing was walked yet.
-int dock_maps_at(uint64_t at, struct dock_vma *v);
+// The one that `at` lies in; unless `named`, which costs more, a mapping without a file shows as
+// DOCK_VMA_ANON whatever it is, one with a file as DOCK_VMA_FILE. One call, for whoever knows the answer that
+// counts when he sees it, or asks again: a program that has put another file in place of ours may get any
+// other. 0, or -errno: there is none, it cannot be told, or nothing was walked yet.
+int dock_maps_at(uint64_t at, bool named, struct dock_vma *v);
 
 #endif

@@ -9,15 +9,19 @@
 #include "base/rawcall.h"
 
 static const char *const path[DOCK_PROC_FILES] = {
-    [DOCK_PROC_MAPS] = "/proc/self/maps",          [DOCK_PROC_TASKS] = "/proc/self/task",
-    [DOCK_PROC_DESCRIPTORS] = "/proc/self/fd",     [DOCK_PROC_AIO] = "/proc/sys/fs/aio-nr",
-    [DOCK_PROC_MAPS_OF_CALLS] = "/proc/self/maps",
+    [DOCK_PROC_MAPS] = "/proc/self/maps",      [DOCK_PROC_TASKS] = "/proc/self/task",
+    [DOCK_PROC_DESCRIPTORS] = "/proc/self/fd", [DOCK_PROC_AIO] = "/proc/sys/fs/aio-nr",
+    [DOCK_PROC_PAGES] = "/proc/self/pagemap",  [DOCK_PROC_MAPS_OF_CALLS] = "/proc/self/maps",
 };
 
 struct kept {
     long fd;
     uint64_t inode, device; // inode 0: none
+    bool asked;             // since everything stands still, and `st` is what was answered
+    struct stat st;
 };
+
+static bool all_still; // of the adoption lock
 
 // What is known of them is wiped in a forked child, for which they are the parent's.
 static struct kept *kept_page(void)
@@ -45,13 +49,48 @@ static bool is_kept(const struct kept *k, struct stat *st)
            st->st_dev == k->device;
 }
 
+static void note_answer(struct kept *k, const struct stat *st)
+{
+    k->asked = true;
+    k->st = *st;
+}
+
+void dock_proc_still(bool still)
+{
+    struct kept *page = kept_page();
+
+    all_still = still && page;
+    for (unsigned i = 0; page && i < DOCK_PROC_MAPS_OF_CALLS; i++)
+        page[i].asked = false;
+}
+
+bool dock_proc_is(long fd)
+{
+    struct kept *page = kept_page();
+    unsigned i = 0;
+
+    while (all_still && i < DOCK_PROC_MAPS_OF_CALLS && !(page[i].inode && page[i].fd == fd))
+        i++;
+    if (!all_still || i == DOCK_PROC_MAPS_OF_CALLS)
+        return false;
+    page[i].asked = page[i].asked || is_kept(&page[i], &page[i].st);
+    return page[i].asked;
+}
+
 int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
 {
     struct kept *page = kept_page(), *k = page ? page + name : NULL;
     struct dock_proc p = {.st = {.st_ino = 0}}; // the kernel fills it behind the compiler's back
+    bool still = name != DOCK_PROC_MAPS_OF_CALLS && all_still;
 
+    if (k && still && k->asked) {
+        *out = (struct dock_proc){.fd = k->fd, .st = k->st};
+        return 0;
+    }
     if (k && is_kept(k, &p.st)) {
         p.fd = k->fd;
+        if (still)
+            note_answer(k, &p.st);
         *out = p;
         return 0;
     }
@@ -62,6 +101,8 @@ int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
     p.closes = !k || err;
     if (!p.closes)
         *k = (struct kept){.fd = p.fd, .inode = p.st.st_ino, .device = p.st.st_dev};
+    if (!p.closes && still)
+        note_answer(k, &p.st);
     *out = p;
     return 0;
 }

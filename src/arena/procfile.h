@@ -12,7 +12,8 @@ enum dock_proc_name {
     DOCK_PROC_TASKS,         // st_nlink: threads and 2
     DOCK_PROC_DESCRIPTORS,   // st_size: how many are open; 0 before Linux 6.2
     DOCK_PROC_AIO,           // AIO requests that the system has room for
-    DOCK_PROC_MAPS_OF_CALLS, // as the first, for adopt_change.c: under its lock instead
+    DOCK_PROC_PAGES,         // a word for each page
+    DOCK_PROC_MAPS_OF_CALLS, // as the first, for adopt_change.c: under its lock instead, so never `asked`
     DOCK_PROC_FILES
 };
 
@@ -28,6 +29,10 @@ void dock_proc_done(const struct dock_proc *p);
 // The descriptor that was kept, or -1. The program may have closed it since, and its own file got the number:
 // for a question whose answer tells. Costs no call.
 long dock_proc_kept(enum dock_proc_name name);
+// From here until `still` is false nothing of the process runs but the caller: what was asked once stands.
+void dock_proc_still(bool still);
+// Is this descriptor one of these files? Only then.
+bool dock_proc_is(long fd);
 // Nobody asks for now: the descriptors that are kept are given back.
 void dock_proc_close(void);
 
