@@ -56,7 +56,7 @@ struct drydock_queue {
     const unsigned char *cq;       // `cqes` entries of 64 bytes; at least as many as `blocks`
     _Atomic uint32_t *doorbell;    // at 0x80 of `page`
     _Atomic uint32_t *cq_doorbell; // the consumer index, told back
-    unsigned char *page;           // the doorbell page: a lone WQE may be stored whole to its start
+    unsigned char *page; // the doorbell page: a lone WQE may be stored whole to its start; NULL: not here
     const _Atomic uint32_t *state; // the device's word for this queue: DRYDOCK_STATE_ERROR is the end
     uint32_t blocks, cqes;         // powers of two
     uint32_t id, inline_max;
@@ -312,7 +312,7 @@ static inline int drydock_ring_whole(struct drydock_queue *q)
     const drydock_word *from = (const drydock_word *)(const void *)drydock_slot(q, head - 1);
     _Atomic uint64_t *to = (_Atomic uint64_t *)(void *)q->page;
 
-    if (head - q->rung != 1 || q->rung != q->tail)
+    if (!to || head - q->rung != 1 || q->rung != q->tail)
         return DRYDOCK_INVALID;
     for (unsigned i = 1; i < 8; i++)
         atomic_store_explicit(&to[i], from[i], memory_order_relaxed);

@@ -316,9 +316,10 @@ struct dock_qp_mod {
 };
 
 // Where the ring of a queue lies in this process, its doorbell word, and both indices, free-running; of a
-// send queue they count blocks, and `ci` is what polled completions have covered.
+// send queue they count blocks, and `ci` is what polled completions have covered; `page` is its doorbell
+// page, NULL of one that is not raw. Not beside a post to the queue.
 struct dock_ring_look {
-    void *base, *doorbell;
+    void *base, *doorbell, *page;
     uint32_t entries, pi, ci;
 };
 void dock_qp_ring(const struct dock_qp *qp, struct dock_ring_look *out);

@@ -18,6 +18,10 @@
 #define LINGER_NS 10000000ull // ticking goes on so long after the last work
 #define RAW_HOT_NS 50000ull   // a raw doorbell is polled so long after it last moved
 #define RAW_IDLE_NS 1000000ull
+// A sleep of a millisecond takes more than a hundredth of a processor on many machines, before anything is
+// looked at: who rang no doorbell for so long waits a little longer for the first one.
+#define RAW_COLD_AFTER_NS 1000000000ull
+#define RAW_COLD_NS 4000000ull
 #define DEEP_NS 1000000000ull
 #define FAULT_NAP_NS 1000000 // after a wait that failed, and may not fail again
 
@@ -77,7 +81,7 @@ static bool turn(struct dock_dev *dev)
     any |= run_left_behind(dev);
     any |= dock_waiting_run(dev);
     if (dock_raw_watch(dev)) {
-        dev->raw_hot_until_ns = dock_now_ns() + RAW_HOT_NS;
+        dock_set64(&dev->raw_moved_ns, dock_now_ns());
         any = true;
     }
     return any;
@@ -166,11 +170,19 @@ static bool tick_waits(struct dock_dev *dev)
            dock_waiting_any(dev);
 }
 
+// How long until the doorbells of others are looked at again.
+static uint64_t raw_patience(struct dock_dev *dev, uint64_t now)
+{
+    uint64_t moved = dock_peek64(&dev->raw_moved_ns), since = now > moved ? now - moved : 0;
+
+    return since < RAW_HOT_NS ? 0 : since < RAW_COLD_AFTER_NS ? RAW_IDLE_NS : RAW_COLD_NS;
+}
+
 // How long the engine may sleep, given when it last had work.
 static uint64_t patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
 {
     if (dock_peek32(&dev->raw_queues))
-        return now < dev->raw_hot_until_ns ? 0 : RAW_IDLE_NS;
+        return raw_patience(dev, now);
     return now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events)
                ? TICK_NS
                : DEEP_NS;

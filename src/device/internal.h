@@ -142,7 +142,8 @@ struct dock_qp {
     struct dock_page *page; // raw: where producers ring; NULL of other queues
     uint64_t page_off;
     struct dock_qp *raw_next; // of the device's raw queues, under dev->lock
-    uint32_t raw_seen;        // the raw doorbell as the engine last saw it
+    uint32_t raw_seen;        // the doorbell as the engine last saw it
+    dock_a32 watched;         // it is among the device's raw queues
     bool met_told;            // two producers on one place: told since the last RESET
     bool sqd_event;
     dock_a32 pins;                     // the engine works on it: destroy waits
@@ -233,9 +234,9 @@ struct dock_dev {
     bool no_fine_wait; // epoll_pwait2 is not there: ticks are of a millisecond
     dock_a32 stop;
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
-    uint64_t raw_hot_until_ns;
-    uint32_t taken_seen; // taken_by_pollers as the engine last saw it
-    uint32_t ways_turn;  // of dock_ways_check
+    dock_a64 raw_moved_ns; // when a watched doorbell last moved, or the last one came to be watched
+    uint32_t taken_seen;   // taken_by_pollers as the engine last saw it
+    uint32_t ways_turn;    // of dock_ways_check
     dock_a32 raw_queues;
     dock_a32 held_events; // CQs that hold an event back
 };
@@ -288,9 +289,9 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks);
 // ---- raw.c: queues that others drive
 int dock_raw_open(struct dock_qp *qp, uint32_t blocks);
 void dock_raw_close(struct dock_qp *qp);
-void dock_raw_clear(struct dock_qp *qp); // RESET: what was stored whole or told is forgotten
-void dock_raw_enlist(struct dock_dev *dev, struct dock_qp *qp);
-void dock_raw_delist(struct dock_dev *dev, struct dock_qp *qp);
+void dock_raw_clear(struct dock_qp *qp);          // RESET: what was stored whole or told is forgotten
+void dock_raw_watch_doorbell(struct dock_qp *qp); // from now on: also of a queue that is not raw
+void dock_raw_unwatch(struct dock_qp *qp);
 // Run the queues whose producers moved. true: there was one. The engine's.
 bool dock_raw_watch(struct dock_dev *dev);
 // The WQE at sq->exec, fetched: does it hold what its producer noted? 0 or a status.

@@ -300,21 +300,56 @@ static void ring_alone(struct dock_sq *sq)
         dock_sq_ring(sq, DOCK_BY_POSTER);
 }
 
+static inline void move_head(struct dock_post *p)
+{
+    dock_count64(&p->qp->rec->posted, p->posted - p->sq->posted);
+    p->sq->pi = p->pi;
+    p->sq->posted = p->posted;
+}
+
+static inline void publish(const struct dock_post *p)
+{
+    dock_count64(&p->qp->rec->rings, 1);
+    dock_publish32(p->sq->doorbell, p->pi); // the WQEs before the doorbell; pairs with the acquire in run.c
+    dock_probe(DOCK_AT_PUBLISH, p->qp->number, p->pi);
+}
+
+static inline void leave(const struct dock_post *p, bool rung)
+{
+    if (!p->sq->lock_free)
+        dock_sq_leave(&p->qp->sq, p->both, rung);
+    else if (rung)
+        ring_alone(&p->qp->sq);
+}
+
 void dock_post_end(struct dock_post *p)
 {
-    struct dock_sq_post *sq = p->sq;
-    bool any = p->pi != sq->pi;
+    bool any = p->pi != p->sq->pi;
 
     if (any) {
-        dock_count64(&p->qp->rec->posted, p->posted - sq->posted);
-        dock_count64(&p->qp->rec->rings, 1);
-        sq->pi = p->pi;
-        sq->posted = p->posted;
-        dock_publish32(sq->doorbell, p->pi); // the WQEs before the doorbell; pairs with the acquire in run.c
-        dock_probe(DOCK_AT_PUBLISH, p->qp->number, p->pi);
+        move_head(p);
+        publish(p);
     }
-    if (!sq->lock_free)
-        dock_sq_leave(&p->qp->sq, p->both, any);
-    else if (any)
-        ring_alone(&p->qp->sq);
+    leave(p, any);
+}
+
+void dock_post_keep(struct dock_post *p)
+{
+    if (p->pi != p->sq->pi)
+        move_head(p);
+    dock_fence_store(); // the WQEs before whatever store of the caller rings
+    leave(p, false);
+    dock_raw_watch_doorbell(p->qp);
+}
+
+void dock_post_ring(struct dock_qp *qp)
+{
+    struct dock_post p;
+    bool kept;
+
+    dock_post_begin(qp, &p);
+    kept = (int32_t)(p.pi - dock_peek32(p.sq->doorbell)) > 0; // else somebody rang for it, or for more
+    if (kept)
+        publish(&p);
+    leave(&p, kept);
 }

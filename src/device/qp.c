@@ -193,13 +193,12 @@ static void enlist(struct dock_dev *dev, struct dock_qp *qp)
     pthread_mutex_unlock(&dev->lock);
     atomic_fetch_add_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
     if (qp->attr.raw)
-        dock_raw_enlist(dev, qp);
+        dock_raw_watch_doorbell(qp);
 }
 
 static void delist(struct dock_dev *dev, struct dock_qp *qp)
 {
-    if (qp->attr.raw)
-        dock_raw_delist(dev, qp);
+    dock_raw_unwatch(qp);
     pthread_mutex_lock(&dev->lock);
     if (qp->prev)
         qp->prev->next = qp->next;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Queues that others drive: their doorbells are watched, WQEs stored whole to the doorbell page are taken,
-// and what hardware would punish silently is told in words, from memory alone.
+// Queues that others drive, or ring: their doorbells are watched, WQEs stored whole to the doorbell page are
+// taken, and what hardware would punish silently is told in words, from memory alone. A queue that only
+// others ring (dock_post_keep) has no page.
 #include <errno.h>
 
+#include "base/clock.h"
 #include "device/internal.h"
 
 int dock_raw_open(struct dock_qp *qp, uint32_t blocks)
@@ -32,7 +34,7 @@ void dock_raw_clear(struct dock_qp *qp)
 
 static bool producers_met(const struct dock_qp *qp)
 {
-    return !qp->met_told && dock_peek64(&qp->page->met);
+    return qp->page && !qp->met_told && dock_peek64(&qp->page->met);
 }
 
 static void name_them(struct dock_qp *qp)
@@ -45,18 +47,28 @@ static void name_them(struct dock_qp *qp)
         qp->number, (unsigned)(met >> 16 & 0xffff), (unsigned)(met & 0xffff), (unsigned)(met >> 32));
 }
 
-void dock_raw_enlist(struct dock_dev *dev, struct dock_qp *qp)
+void dock_raw_watch_doorbell(struct dock_qp *qp)
 {
+    struct dock_dev *dev = qp->dev;
+    uint32_t no = 0;
+
+    if (dock_peek32(&qp->watched) || !dock_claim32(&qp->watched, &no, 1))
+        return;
     pthread_mutex_lock(&dev->lock);
     qp->raw_next = dev->raws;
     dev->raws = qp;
     pthread_mutex_unlock(&dev->lock);
+    dock_set64(&dev->raw_moved_ns, dock_now_ns());
     atomic_fetch_add_explicit(&dev->raw_queues, 1, memory_order_relaxed);
     dock_up_bell(dock_peer_self(dev)); // the engine begins to watch doorbells
 }
 
-void dock_raw_delist(struct dock_dev *dev, struct dock_qp *qp)
+void dock_raw_unwatch(struct dock_qp *qp)
 {
+    struct dock_dev *dev = qp->dev;
+
+    if (!dock_peek32(&qp->watched)) // who posts has ended: the queue is being destroyed
+        return;
     pthread_mutex_lock(&dev->lock);
     struct dock_qp **at = &dev->raws;
     while (*at != qp)
@@ -99,6 +111,8 @@ int dock_qp_direct(const struct dock_qp *qp, struct dock_direct *out)
 // A WQE that was stored whole stands for the doorbell that its low bits name, and only for that one.
 static bool direct_waits(const struct dock_qp *qp)
 {
+    if (!qp->page)
+        return false;
     uint64_t first = dock_peek64(&qp->page->direct[0]);
 
     return first != DOCK_DIRECT_TAKEN && (uint16_t)first == (uint16_t)(qp->raw_seen + 1);
@@ -129,7 +143,7 @@ static void fail_met(struct dock_qp *qp)
 
 static bool moved(const struct dock_qp *qp)
 {
-    return dock_peek32(&qp->page->doorbell) != qp->raw_seen || direct_waits(qp) || producers_met(qp);
+    return dock_peek32(qp->sq.post.doorbell) != qp->raw_seen || direct_waits(qp) || producers_met(qp);
 }
 
 // The queue found goes to the end of the list, so that the others have their turn, and is pinned, not kept by
@@ -165,7 +179,7 @@ bool dock_raw_watch(struct dock_dev *dev)
             fail_met(qp);
         if (direct_waits(qp))
             take_direct(qp);
-        qp->raw_seen = dock_peek32(&qp->page->doorbell); // ordered by the acquire in run.c
+        qp->raw_seen = dock_peek32(qp->sq.post.doorbell); // ordered by the acquire in run.c
         dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
         atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
         any = true;

@@ -5,13 +5,15 @@
 void dock_qp_ring(const struct dock_qp *qp, struct dock_ring_look *out)
 {
     const struct dock_sq_post *sq = &qp->sq.post;
+    uint32_t rung = dock_acquire32(sq->doorbell); // pairs with publish in post.c
 
     *out = (struct dock_ring_look){
         .base = sq->ring,
         .doorbell = (void *)sq->doorbell,
         .entries = sq->mask + 1,
-        .pi = dock_acquire32(sq->doorbell),         // pairs with dock_post_end
-        .ci = (uint32_t)dock_acquire64(&sq->freed), // pairs with take_send in poll.c
+        .page = qp->page,
+        .pi = (int32_t)(sq->pi - rung) > 0 ? sq->pi : rung, // what was kept is behind the doorbell
+        .ci = (uint32_t)dock_acquire64(&sq->freed),         // pairs with take_send in poll.c
     };
 }
 

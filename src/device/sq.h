@@ -163,4 +163,11 @@ int dock_post_put(struct dock_post *p, const struct dock_wr *wr);
 // Publish, ring, run. Returns when the budget is spent at the latest: executed is another moment than posted.
 void dock_post_end(struct dock_post *p);
 
+// Instead of dock_post_end: what was put stands in the ring, and the doorbell stays where it is. All of it is
+// published by the queue's next dock_post_end or dock_post_ring, or by whoever stores the index of the next
+// block to its doorbell (dock_qp_ring tells both), which the engine watches from the first such post on.
+void dock_post_keep(struct dock_post *p);
+// Publish what was kept, if anything was, and run the queue.
+void dock_post_ring(struct dock_qp *qp);
+
 #endif

@@ -11,7 +11,7 @@
  *   UNORDERED_RUN       the runner may read the slot before the doorbell
  *
  * pairs: device/execute.c: dock_sq_flush_posted; device/fast.c: settle; device/mark.c: take_out; device/poll.c:
- *   take_send; device/post.c: dock_post_end; device/qp.c: see_off; device/retire.c: dock_sq_retire; device/rings.c:
+ *   take_send; device/post.c: publish; device/qp.c: see_off; device/retire.c: dock_sq_retire; device/rings.c:
  *   dock_qp_ring dock_srq_ring; device/rq.c: dock_rq_clear give_number take_number; device/run.c: budget dock_sq_clear.
  */
 #define VARS 5

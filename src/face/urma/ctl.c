@@ -15,7 +15,6 @@ static const char *const why_not[UDMA_U_USER_CTL_MAX] = {
     [UDMA_U_USER_CTL_DELETE_JFC_EX] = "no JFC was made by this call",
     [UDMA_U_USER_CTL_CREATE_JETTY_EX] = "rings lie in the device's memory, not in the caller's",
     [UDMA_U_USER_CTL_DELETE_JETTY_EX] = "no jetty was made by this call",
-    [UDMA_U_USER_CTL_POST_WR] = "the device rings its own doorbells (db_bypass)",
     [UDMA_U_USER_CTL_UPDATE_CI] = "urma_poll_jfc moves the consumer index",
     [UDMA_U_USER_CTL_QUERY_UE_INFO] = "there is no chip whose doorbell pages could be mapped",
     [UDMA_U_USER_CTL_QUERY_TP_SPORT] = "memory has no UDP ports",
@@ -33,5 +32,7 @@ urma_status_t urma_user_ctl(urma_context_t *ctx, urma_user_ctl_in_t *in, urma_us
         return dock_refuse(URMA_EINVAL, "urma_user_ctl: no context, no input, or no output");
     if (in->opcode >= UDMA_U_USER_CTL_MAX)
         return dock_refuse(URMA_FAIL, "urma_user_ctl: there is no opcode %u", in->opcode);
+    if (in->opcode == UDMA_U_USER_CTL_POST_WR)
+        return ur_ctl_post_wr(in, out);
     return dock_refuse(URMA_ENOPERM, "urma_user_ctl: opcode %u: %s", in->opcode, why_not[in->opcode]);
 }

@@ -49,7 +49,7 @@ urma_status_t ur_option_get(const struct ur_option *o, const void *object, const
         memcpy(buf, (const char *)object + o->offset, len);
         return URMA_SUCCESS;
     }
-    if (!v->active && o->live != UR_PI_TYPE)
+    if (!v->active && o->live != UR_PI_TYPE && o->live != UR_STATUS)
         return dock_refuse(URMA_EINVAL, "%s: option %#llx: there is no ring before the object is active",
                            call, (unsigned long long)o->opt);
     switch (o->live) {
@@ -71,8 +71,8 @@ urma_status_t ur_option_get(const struct ur_option *o, const void *object, const
     case UR_PI_TYPE:
         value = v->pi_type;
         break;
-    default: // the doorbell works
-        value = 1;
+    default:
+        value = v->db_status;
     }
     memcpy(buf, &value, len); // little endian, as the rings are
     return URMA_SUCCESS;

@@ -19,7 +19,8 @@ struct ur_option {
 struct ur_live_values {
     struct dock_ring_look ring;
     uint32_t number;
-    uint16_t pi_type; // 0: index into the ring, 1: as it counts
+    uint16_t pi_type;  // 0: index into the ring, 1: as it counts
+    uint8_t db_status; // 1: posts do not ring
     bool active;
 };
 
@@ -28,6 +29,10 @@ urma_status_t ur_option_set(const struct ur_option *o, void *object, uint16_t *p
                             uint32_t len, const char *call);
 urma_status_t ur_option_get(const struct ur_option *o, const void *object, const struct ur_live_values *v,
                             void *buf, uint32_t len, const char *call);
+
+// URMA_JFS_DB_STATUS: 1, posts do not ring, and the doorbell has a page (asked for before activation); 0, at
+// any time: they do, and what stands there unrung is rung for.
+urma_status_t ur_set_doorbell(struct ur_sends *s, const void *buf, uint32_t len, const char *call);
 
 // JFS and jetty: the send ring, into the public structure as well.
 void ur_look_at_sends(const struct ur_sends *s, uint32_t number, urma_jfs_opt_t *o, struct ur_live_values *v);

@@ -110,6 +110,7 @@ static void fill_attr(struct ur_sends *s, const urma_context_t *ctx, const urma_
         .max_send_sge = cfg->max_sge,
         .max_inline = cfg->max_inline_data,
         .lock_free = cfg->flag.bs.lock_free,
+        .raw = dock_peek32(&s->keeps) != 0, // the program rings, and may write the WQEs as well
         .urma = true,
         .tell_eid = true,
         .on_error = on_error_of(s, cfg),

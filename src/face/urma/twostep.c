@@ -72,7 +72,6 @@ static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
     o->urma_jfc_cqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfc_db_addr = (uintptr_t)v->ring.doorbell;
     o->urma_jfc_id = v->number;
-    o->urma_jfc_db_status = 1;
     o->urma_jfc_pi = (uint16_t)v->ring.pi;
     o->urma_jfc_ci = (uint16_t)v->ring.ci;
 }
@@ -146,17 +145,20 @@ static const struct ur_option jfs_options[] = {
 // JFS and jetty: the send ring, into the public structure as well.
 void ur_look_at_sends(const struct ur_sends *s, uint32_t number, urma_jfs_opt_t *o, struct ur_live_values *v)
 {
-    *v = (struct ur_live_values){.number = number, .pi_type = o->urma_jfs_pi_type, .active = s->dev != NULL};
+    *v = (struct ur_live_values){.number = number,
+                                 .pi_type = o->urma_jfs_pi_type,
+                                 .db_status = (uint8_t)dock_peek32(&s->keeps),
+                                 .active = s->dev != NULL};
     o->is_actived = v->active;
     if (!s->dev) {
-        *o = (urma_jfs_opt_t){.urma_jfs_pi_type = v->pi_type};
+        *o = (urma_jfs_opt_t){.urma_jfs_pi_type = v->pi_type, .urma_jfs_db_status = v->db_status};
         return;
     }
     dock_qp_ring(s->dev, &v->ring);
     o->urma_jfs_sqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfs_db_addr = (uintptr_t)v->ring.doorbell;
     o->urma_jfs_id = number;
-    o->urma_jfs_db_status = 1;
+    o->urma_jfs_db_status = v->db_status;
     o->urma_jfs_pi = (uint16_t)v->ring.pi;
     o->urma_jfs_ci = (uint16_t)v->ring.ci;
 }
@@ -179,6 +181,8 @@ urma_status_t urma_alloc_jfs(urma_context_t *urma_ctx, urma_jfs_cfg_t *cfg, urma
 
 urma_status_t urma_set_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_t len)
 {
+    if (jfs && buf && opt == URMA_JFS_DB_STATUS)
+        return ur_set_doorbell(&ur_jfs(jfs)->s, buf, len, "urma_set_jfs_opt");
     if (!jfs || !buf || ur_jfs(jfs)->s.dev || opt == URMA_JFS_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jfs_opt: no JFS, no value, or a JFS that is active");
     return ur_option_set(FIND(jfs_options, opt), jfs, &jfs->urma_jfs_opt.urma_jfs_pi_type, buf, len,
@@ -264,7 +268,6 @@ static void look_at_jfr(urma_jfr_t *jfr, struct ur_live_values *v)
     o->urma_jfr_rqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfr_db_addr = (uintptr_t)v->ring.doorbell;
     o->urma_jfr_id = v->number;
-    o->urma_jfr_db_status = 1;
     o->urma_jfr_pi = (uint16_t)v->ring.pi;
     o->urma_jfr_ci = (uint16_t)v->ring.ci;
 }

@@ -68,6 +68,8 @@ urma_status_t urma_alloc_jetty(urma_context_t *urma_ctx, urma_jetty_cfg_t *cfg, 
 
 urma_status_t urma_set_jetty_opt(urma_jetty_t *jetty, uint64_t opt, void *buf, uint32_t len)
 {
+    if (jetty && buf && opt == URMA_JFS_DB_STATUS)
+        return ur_set_doorbell(&ur_jetty(jetty)->s, buf, len, "urma_set_jetty_opt");
     if (!jetty || !buf || ur_jetty(jetty)->s.dev || opt == URMA_JETTY_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jetty_opt: no jetty, no value, or a jetty that is active");
     return ur_option_set(find(opt), jetty, &jetty->urma_jetty_opt.jfs_opt.urma_jfs_pi_type, buf, len,

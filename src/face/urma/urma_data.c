@@ -34,9 +34,9 @@ static const struct opcode opcode_of[URMA_OPC_LAST] = {
 };
 
 // The flag word of a WR (urma_jfs_wr_flag_t): its low seven bits are those of the WQE, shifted.
-#define W_ORDERS (3u << 0 | 1u << 2 | 1u << 3)  // place_order, comp_order, fence
-#define W_TAKEN 0x3fu                           // those, solicited, complete; inline depends on the opcode
-#define W_REFUSED (1u << 7 | 1u << 8 | 1u << 9) // db_bypass, udf, has_drv_ext
+#define W_ORDERS (3u << 0 | 1u << 2 | 1u << 3) // place_order, comp_order, fence
+#define W_TAKEN 0x3fu                          // those, solicited, complete; inline depends on the opcode
+#define W_REFUSED (1u << 8 | 1u << 9)          // udf, has_drv_ext
 
 static_assert(DOCK_F_FENCE == 1u << (3 + 16) && DOCK_F_SOLICITED == 1u << (4 + 16) &&
                   DOCK_F_COMPLETE == 1u << (5 + 16),
@@ -55,9 +55,6 @@ static __attribute__((noinline, cold)) int refuse(const struct ur_sends *s, cons
                            n);
     if (wr->flag.bs.udf)
         return dock_refuse(URMA_EINVAL, "post of a WR: queue %u: data reduction (udf) is not offered", n);
-    if (wr->flag.bs.db_bypass)
-        return dock_refuse(URMA_EINVAL,
-                           "post of a WR: queue %u: db_bypass: the device rings its own doorbells", n);
     if (s->bare && wr->flag.value & W_ORDERS)
         return dock_refuse(URMA_EINVAL,
                            "post of a WR: queue %u: fence and orders do not go with UM or outorder_comp", n);
@@ -260,8 +257,7 @@ static bool takes_sends(const struct ur_sends *s, const struct dock_post *post)
            (ur_peer(s) || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
 }
 
-// WRs before *bad_wr are posted, those from it on are not.
-urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
+urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep)
 {
     struct dock_sge sge[UR_SGE];
     struct dock_post post;
@@ -280,10 +276,19 @@ urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t
         if (err)
             break;
     }
-    dock_post_end(&post);
+    if (__builtin_expect(keep, 0))
+        dock_post_keep(&post);
+    else
+        dock_post_end(&post);
     if (err)
         *bad_wr = wr;
     return err;
+}
+
+// Of a list the first WR says for all whether it is rung for, as with UDMA's driver.
+urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
+{
+    return ur_post_wrs(s, wr, bad_wr, wr->flag.bs.db_bypass || dock_peek32(&s->keeps));
 }
 
 urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)

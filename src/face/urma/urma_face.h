@@ -59,7 +59,8 @@ struct ur_sends {
     urma_transport_mode_t mode;
     uint32_t sge_max, inline_max;
     uint8_t err_timeout, rnr_retry;
-    bool bare; // UM, or completions out of order: requests are in no order that a flag could ask for
+    dock_a32 keeps; // URMA_JFS_DB_STATUS: posts do not ring
+    bool bare;      // UM, or completions out of order: requests are in no order that a flag could ask for
     // RC: where everything goes. It changes under the queue's lock; who posts on a lock_free queue has none.
     _Atomic(struct ur_target *) bound;
 };
@@ -278,6 +279,13 @@ bool ur_event_type(enum dock_event_kind kind, enum ur_kind of, urma_async_event_
 
 // ---- urma_data.c
 
+// WRs before *bad_wr are posted, those from it on are not. `keep`: somebody else rings for them.
+urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep);
 urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr);
+
+// ---- doorbell.c
+
+// UDMA_U_USER_CTL_POST_WR: posts, and tells where the doorbell is and what to store there.
+urma_status_t ur_ctl_post_wr(const urma_user_ctl_in_t *in, const urma_user_ctl_out_t *out);
 
 #endif

@@ -175,11 +175,6 @@ static void udf(struct uwr *w)
     w->wr.flag.bs.udf = 1;
 }
 
-static void db_bypass(struct uwr *w)
-{
-    w->wr.flag.bs.db_bypass = 1;
-}
-
 static void fence(struct uwr *w)
 {
     w->wr.flag.bs.fence = 1;
@@ -248,7 +243,6 @@ static void no_segment_to_drop(struct uwr *w)
 static const struct refusal refusals[] = {
     {"has_drv_ext", URMA_OPC_WRITE, has_drv_ext, URMA_TM_RM},
     {"udf", URMA_OPC_WRITE, udf, URMA_TM_RM},
-    {"db_bypass", URMA_OPC_WRITE, db_bypass, URMA_TM_RM},
     {"p11: no target in the WR", URMA_OPC_WRITE, no_target, URMA_TM_RM},
     {"WRITE to two remote pieces", URMA_OPC_WRITE, two_remotes, URMA_TM_RC},
     {"WRITE with notify to one", URMA_OPC_WRITE_NOTIFY, one_remote, URMA_TM_RM},

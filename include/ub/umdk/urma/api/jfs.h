@@ -47,6 +47,9 @@ urma_status_t urma_alloc_jfs(urma_context_t *urma_ctx, urma_jfs_cfg_t *cfg, urma
 // Sets one option (URMA_JFS_*) of an object that is allocated and not active, from len bytes at buf; the
 // value is checked when the object is activated. URMA_EINVAL for NULL, an unknown option, a length that is
 // not the option's, an active object, or an option that only the device sets. Guide 2.3.1.4.
+// URMA_JFS_DB_STATUS is the exception: 1, set before activation, leaves the doorbell to the program (posts do
+// not ring, and the ring may be driven by hand: drydock/urma.h); 0, at any time, rings for what was posted
+// and not rung for, and lets posts ring again.
 urma_status_t urma_set_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfs. URMA_EINVAL also when it is active or its

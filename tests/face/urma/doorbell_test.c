@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// Doorbells that the program rings itself: WRs that were posted with db_bypass wait for one later ring,
+// whoever makes it, and a JFS that is driven by hand through what urma_get_*_opt tells (drydock/urma.h).
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <ub/umdk/urma/udma/udma_u_ctl.h>
+#include <unistd.h>
+
+#include "drydock/urma.h"
+#include "face/urma/lib/uend.h"
+
+#define KEPT 5u
+#define LOOKS 2000000000ull // a test that hangs is ended by its time limit
+
+static uint64_t *far_word(struct uend *e, unsigned i)
+{
+    return (uint64_t *)(void *)e->buf + i;
+}
+
+static urma_status_t get_opt(struct uend *e, uint64_t opt, void *value, uint32_t len)
+{
+    return e->jfs ? urma_get_jfs_opt(e->jfs, opt, value, len) : urma_get_jetty_opt(e->jetty, opt, value, len);
+}
+
+static urma_status_t set_status(struct uend *e, uint8_t value, uint32_t len)
+{
+    return e->jfs ? urma_set_jfs_opt(e->jfs, URMA_JFS_DB_STATUS, &value, len)
+                  : urma_set_jetty_opt(e->jetty, URMA_JFS_DB_STATUS, &value, len);
+}
+
+// ---- db_bypass, and one later ring
+
+static void post_bypassing(struct uend *e, unsigned i)
+{
+    struct uwr w;
+
+    *far_word(e, i) = 100 + i;
+    uend_wr(e, &w, i % 2 ? URMA_OPC_WRITE : URMA_OPC_FADD, i, i * 8, 8); // of one and of two blocks
+    w.wr.flag.bs.db_bypass = 1;
+    if (i % 2 == 0)
+        w.wr.faa.operand = 7;
+    CHECK_INT(uend_post(e, &w.wr, NULL), 0);
+}
+
+static void by_the_next_post(struct uend *e)
+{
+    struct uwr w;
+
+    uend_wr(e, &w, URMA_OPC_WRITE, KEPT, KEPT * 8, 8);
+    CHECK_INT(uend_post(e, &w.wr, NULL), 0);
+}
+
+static void by_the_option(struct uend *e)
+{
+    post_bypassing(e, KEPT);
+    CHECK_INT(set_status(e, 0, 1), 0);
+    CHECK_INT(set_status(e, 0, 1), 0); // nothing is left to ring for
+}
+
+// Through UDMA's control call: what is posted, where the doorbell is and what to store there.
+static struct udma_u_post_info post_by_control(struct uend *e, bool ring)
+{
+    struct udma_u_jfs_wr_ex *bad, wr = {0};
+    struct udma_u_wr_ex ex = {.is_jetty = e->jetty != NULL, .db_en = ring, .wr = &wr, .bad_wr = &bad};
+    struct udma_u_post_info info = {0};
+    urma_user_ctl_in_t in = {.addr = (uintptr_t)&ex, .len = sizeof ex, .opcode = UDMA_U_USER_CTL_POST_WR};
+    urma_user_ctl_out_t out = {.addr = (uintptr_t)&info, .len = sizeof info};
+    struct uwr w;
+
+    uend_wr(e, &w, URMA_OPC_WRITE, KEPT, KEPT * 8, 8);
+    wr.wr = w.wr;
+    if (e->jetty)
+        ex.jetty = e->jetty;
+    else
+        ex.jfs = e->jfs;
+    CHECK_INT(urma_user_ctl(e->ctx, &in, &out), 0);
+    return info;
+}
+
+static void by_a_store_to_the_doorbell(struct uend *e)
+{
+    struct udma_u_post_info info = post_by_control(e, false);
+    uint64_t doorbell = 0;
+    uint16_t pi = 0;
+
+    CHECK_INT(get_opt(e, URMA_JFS_DB_ADDR, &doorbell, 8), 0);
+    CHECK((uintptr_t)info.db_addr == doorbell);
+    CHECK_INT(get_opt(e, URMA_JFS_PI, &pi, 2), 0);
+    CHECK_INT(pi, info.pi & 63);        // as an index into the ring
+    CHECK_INT(*info.ctrl >> 21 & 1, 1); // the WR's control: it asks for a completion
+    __atomic_store_n((uint32_t *)(uintptr_t)doorbell, info.pi, __ATOMIC_RELEASE);
+}
+
+static void by_the_control_call(struct uend *e)
+{
+    post_by_control(e, true);
+}
+
+static const struct {
+    const char *name;
+    void (*ring)(struct uend *e);
+} rings[] = {
+    {"the next post", by_the_next_post},
+    {"the option", by_the_option},
+    {"a store to the doorbell", by_a_store_to_the_doorbell},
+    {"the control call", by_the_control_call},
+};
+
+static void wait_kept(struct uend *l, struct uend *r, const char *name)
+{
+    for (unsigned i = 0; i < KEPT; i++)
+        post_bypassing(l, i);
+    ucr_expect_empty(l->jfc, 6); // the engine looks every millisecond
+    for (unsigned i = 0; i < KEPT; i++)
+        if (*far_word(r, i) != 0)
+            check_failed(__FILE__, __LINE__, "rung by %s: word %u moved before: expected 0, got %llu", name,
+                         i, (unsigned long long)*far_word(r, i));
+}
+
+static void what_was_posted_with_db_bypass_waits_for_one_later_ring(void **state)
+{
+    static const struct uend_options ends[] = {{.mode = URMA_TM_RM, .halves = true, .depth = 32},
+                                               {.mode = URMA_TM_RC, .depth = 32}};
+    struct uend l, r;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        upair_open(&l, &r, &ends[k]);
+        for (size_t n = 0; n < sizeof rings / sizeof *rings; n++) { // each time on the same queue
+            memset(r.buf, 0, 64);
+            wait_kept(&l, &r, rings[n].name);
+            *far_word(&l, KEPT) = 900;
+            rings[n].ring(&l);
+            for (unsigned i = 0; i <= KEPT; i++)
+                ucr_expect(l.jfc, i, URMA_CR_SUCCESS, NULL);
+            for (unsigned i = 0; i < KEPT; i++)
+                CHECK_INT(*far_word(&r, i), i % 2 ? 100 + i : 7);
+        }
+        upair_close(&l, &r);
+    }
+}
+
+static void what_was_never_rung_for_goes_with_the_queue(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
+    struct uend l, r;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    wait_kept(&l, &r, "nobody");
+    upair_close(&l, &r);
+}
+
+static void a_full_ring_counts_what_was_kept(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RC};
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 1, 0, 8);
+    w.wr.flag.bs.db_bypass = 1;
+    for (unsigned i = 0; i < 16; i++)
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), URMA_ENOMEM);
+    CHECK_INT(set_status(&l, 0, 1), 0);
+    for (unsigned i = 0; i < 16; i++)
+        ucr_expect(l.jfc, 1, URMA_CR_SUCCESS, NULL);
+    upair_close(&l, &r);
+}
+
+static void what_is_wrong_is_refused_and_posts_nothing(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
+    struct udma_u_jfs_wr_ex *bad, wr = {.reduce_en = true};
+    struct udma_u_wr_ex ex = {.wr = &wr, .bad_wr = &bad};
+    struct udma_u_post_info info;
+    urma_user_ctl_in_t in = {.addr = (uintptr_t)&ex, .len = sizeof ex, .opcode = UDMA_U_USER_CTL_POST_WR};
+    urma_user_ctl_out_t out = {.addr = (uintptr_t)&info, .len = sizeof info};
+    struct drydock_queue q;
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    CHECK_INT(set_status(&l, 2, 1), URMA_EINVAL);
+    CHECK_INT(set_status(&l, 0, 2), URMA_EINVAL);
+    CHECK_INT(set_status(&l, 1, 1), URMA_EINVAL); // too late for a page
+    CHECK_INT(drydock_queue_of_jfs(l.jfs, &q), URMA_EINVAL);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 1, 0, 8);
+    wr.wr = w.wr;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL); // no queue
+    ex.jfs = l.jfs;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL); // reduction
+    wr.reduce_en = false;
+    in.len--;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL);
+    in.len++;
+    out.len = 0;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL);
+    out.len = sizeof info;
+    wr.wr.opcode = URMA_OPC_LAST;
+    ex.db_en = true;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL);
+    CHECK(bad == &wr);
+    ucr_expect_empty(l.jfc, 1);
+    upair_close(&l, &r);
+}
+
+// ---- driven by hand
+
+struct driven {
+    struct uend l, r;
+    urma_jfs_t *jfs;
+    urma_jfc_t *jfc;
+    struct drydock_queue q;
+    struct drydock_target t;
+};
+
+static void open_driven(struct driven *d)
+{
+    const struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
+    urma_jfc_cfg_t jfc = {.depth = 16};
+    const uint8_t own = 1;
+
+    upair_open(&d->l, &d->r, &o);
+    d->jfc = urma_create_jfc(d->l.ctx, &jfc);
+    CHECK(d->jfc != NULL);
+    urma_jfs_cfg_t cfg = d->l.jfs->jfs_cfg;
+    cfg.jfc = d->jfc;
+    cfg.depth = 13; // blocks: 16
+    CHECK_INT(urma_alloc_jfs(d->l.ctx, &cfg, &d->jfs), 0);
+    CHECK(drydock_queue_of_jfs(d->jfs, &d->q) == URMA_EINVAL); // there is no ring yet
+    CHECK_INT(urma_set_jfs_opt(d->jfs, URMA_JFS_DB_STATUS, (void *)(uintptr_t)&own, 1), 0);
+    CHECK_INT(urma_active_jfs(d->jfs), 0);
+    CHECK_INT(drydock_queue_of_jfs(d->jfs, &d->q), 0);
+    CHECK_INT(d->q.blocks, 16);
+    d->t = drydock_target_of_seg(&d->l.target->id, &d->r.seg[0], (urma_token_t){UEND_TOKEN});
+}
+
+static void close_driven(struct driven *d)
+{
+    CHECK_INT(urma_deactive_jfs(d->jfs), 0);
+    CHECK_INT(urma_free_jfs(d->jfs), 0);
+    CHECK_INT(urma_delete_jfc(d->jfc), 0);
+    upair_close(&d->l, &d->r);
+}
+
+static int quiet(struct driven *d)
+{
+    return drydock_poll_until(&d->q, d->q.rung, LOOKS);
+}
+
+static void a_jfs_is_driven_by_stores_alone(void **state)
+{
+    struct driven d;
+    uint64_t *mine;
+
+    (void)state;
+    open_driven(&d);
+    mine = far_word(&d.l, 0);
+    for (uint64_t pass = 1; pass <= 30;
+         pass++) { // five blocks each: two-block WQEs lie across the ring's end
+        mine[0] = 1000 + pass;
+        CHECK_INT(drydock_post_write(&d.q, &d.t, d.t.address, mine, 8, 0), 0);
+        CHECK_INT(
+            drydock_post_write_notify(&d.q, &d.t, d.t.address + 8, mine, 8, &d.t, d.t.address + 16, pass, 0),
+            0);
+        CHECK_INT(drydock_post_fetch_add(&d.q, &d.t, d.t.address + 24, mine + 1, 3, DRYDOCK_COMPLETE), 0);
+        drydock_ring(&d.q);
+        CHECK_INT(quiet(&d), 0);
+        CHECK_INT(*far_word(&d.r, 0), 1000 + pass);
+        CHECK_INT(*far_word(&d.r, 1), 1000 + pass);
+        CHECK_INT(*far_word(&d.r, 2), pass);
+        CHECK_INT(mine[1], 3 * (pass - 1));
+    }
+    mine[0] = 5;
+    CHECK_INT(drydock_post_write(&d.q, &d.t, d.t.address, mine, 8, DRYDOCK_COMPLETE), 0);
+    CHECK_INT(drydock_ring_whole(&d.q), 0); // the page has its place
+    CHECK_INT(quiet(&d), 0);
+    CHECK_INT(*far_word(&d.r, 0), 5);
+    close_driven(&d);
+}
+
+static void an_error_of_a_driven_jfs_is_returned(void **state)
+{
+    struct driven d;
+
+    (void)state;
+    open_driven(&d);
+    d.t.token ^= 1;
+    CHECK_INT(drydock_post_write(&d.q, &d.t, d.t.address, d.l.buf, 8, DRYDOCK_COMPLETE), 0);
+    drydock_ring(&d.q);
+    CHECK_INT(quiet(&d), 0x302); // remote access
+    close_driven(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_posted_with_db_bypass_waits_for_one_later_ring),
+        cmocka_unit_test(what_was_never_rung_for_goes_with_the_queue),
+        cmocka_unit_test(a_full_ring_counts_what_was_kept),
+        cmocka_unit_test(what_is_wrong_is_refused_and_posts_nothing),
+        cmocka_unit_test(a_jfs_is_driven_by_stores_alone),
+        cmocka_unit_test(an_error_of_a_driven_jfs_is_returned),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
