@@ -95,7 +95,7 @@ static void deliver_owed(struct dock_cq *cq)
 // fail by their first completion.
 static void fail_users(struct dock_dev *dev, struct dock_cq *cq)
 {
-    if (cq->users_failed)
+    if (cq->users_failed || cq->view.flags & DOCK_CQ_LOSES)
         return;
     cq->users_failed = true;
     for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)

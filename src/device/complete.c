@@ -10,7 +10,7 @@ int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited)
     if (__builtin_expect(err, 0)) {
         if (first)
             dock_cq_overrun(cq);
-        return err;
+        return cq->view.flags & DOCK_CQ_LOSES ? 0 : err;
     }
     if (dock_cq_fires(&cq->view, solicited))
         dock_cq_deliver(cq);

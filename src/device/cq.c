@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "device/internal.h"
+#include "device/profile.h"
 
 // One that may be overrun has room for the entry that is being written beside `depth` whole ones.
 uint32_t dock_cq_ring_size(uint32_t depth, bool ignore_overrun)
@@ -16,6 +17,14 @@ static uint64_t bytes_of(uint32_t size)
     return sizeof(struct dock_cqrec) + (uint64_t)size * sizeof(struct dock_cqe);
 }
 
+static uint32_t flags_of(const struct dock_cq_attr *attr)
+{
+    return (attr->ignore_overrun            ? DOCK_CQ_OVERWRITE
+            : dock_profile()->overrun_loses ? DOCK_CQ_LOSES
+                                            : 0) |
+           (attr->stamps ? DOCK_CQ_STAMPS : 0);
+}
+
 static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
 {
     struct dock_arena *a = &cq->dev->arena;
@@ -25,9 +34,8 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
     if (err)
         return err;
     cq->rec = dock_arena_at(a, cq->rec_off);
-    dock_cqring_format(
-        cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size, attr->depth, cq->id,
-        (attr->ignore_overrun ? DOCK_CQ_OVERWRITE : 0) | (attr->stamps ? DOCK_CQ_STAMPS : 0), start);
+    dock_cqring_format(cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size,
+                       attr->depth, cq->id, flags_of(attr), start);
     cq->ci = start;
     cq->own_bytes = bytes_of(size);
     return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
@@ -150,25 +158,52 @@ int dock_cq_arm(struct dock_cq *cq, bool solicited_only, bool at_once)
     return 0;
 }
 
-void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp)
+// What names the request to the program, of a send. Receives have theirs in the queue that they were posted
+// to.
+static uint64_t name_of(const struct dock_sq_post *sq, const struct dock_cqe *e)
 {
+    return sq->free_early ? (uint64_t)e->data[1] << 32 | e->data[0]
+                          : sq->wrid[e->idx_local & 0xffff & sq->mask];
+}
+
+// Does this completion outlive its queue? URMA's cookie is not ours to use, and XRC and raw queues keep no
+// names.
+static bool stays(const struct dock_qp *qp)
+{
+    return dock_profile()->completions_stay && !dock_qp_urma(&qp->attr) && !qp->attr.xrc && !qp->attr.raw;
+}
+
+// Nobody need poll for what is no more: room for others now, unless a poller goes by without the lock.
+static void pass_over(struct dock_cq *cq)
+{
+    uint32_t dw0;
+
+    while (!cq->lock_free && dock_cq_look(&cq->view, cq->ci, &dw0) && dw0 & DOCK_CQE_SKIP)
+        cq->ci++;
+    dock_publish32(&cq->rec->ci, cq->ci); // pairs with has_room in ring/cqring.c
+}
+
+void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp, bool for_good)
+{
+    bool stay = for_good && stays(qp);
     uint32_t dw0, ci;
-    uint64_t id;
 
     dock_spin_lock(&cq->lock);
     if (cq->view.flags & DOCK_CQ_OVERWRITE)
         cq->ci = dock_cq_oldest(&cq->view, cq->ci);
     ci = cq->ci;
     for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
+        uint64_t id = name_of(&qp->sq.post, e);
+        int err = 0;
         if (dock_cqe_local(e) != qp->number || dw0 & DOCK_CQE_SKIP)
             continue;
         if (dw0 & DOCK_CQE_RECV) // of a shared queue: its number goes back to the others
-            dock_rq_return(qp->rq, e->idx_local & 0xffff, &id);
-        dock_cqe_skip(e, dw0);
+            err = dock_rq_return(qp->rq, e->idx_local & 0xffff, &id);
+        if (stay && !err)
+            dock_cqe_orphan(e, id);
+        else
+            dock_cqe_skip(e, dw0);
     }
-    // Nobody need poll for what is no more: room for others now, unless a poller goes by without the lock.
-    while (!cq->lock_free && dock_cq_look(&cq->view, cq->ci, &dw0) && dw0 & DOCK_CQE_SKIP)
-        cq->ci++;
-    dock_publish32(&cq->rec->ci, cq->ci); // pairs with has_room in ring/cqring.c
+    pass_over(cq);
     dock_spin_unlock(&cq->lock);
 }

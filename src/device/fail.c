@@ -206,8 +206,8 @@ void dock_cq_overrun(struct dock_cq *cq)
 
     if (dock_peek32(&cq->overrun_told) || dock_swap32(&cq->overrun_told, 1))
         return;
-    dock_error("CQ %u overrun: %u completions fit and none was polled in time; the CQ is unusable", cq->id,
-               cq->view.depth);
+    dock_error("CQ %u overrun: %u completions fit and none was polled in time; %s", cq->id, cq->view.depth,
+               cq->view.flags & DOCK_CQ_LOSES ? "what came is lost" : "the CQ is unusable");
     dock_event_raise(cq->dev, cq->events, &e, &cq->events_got);
     dock_publish32(&cq->dev->port->attention, 1); // the engine takes its queues to their error state
     dock_up_bell(dock_peer_self(cq->dev));

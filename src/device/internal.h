@@ -500,7 +500,7 @@ static inline uint64_t dock_window_off(const struct dock_mr *region, uint64_t in
 void dock_windows_settle(struct dock_dev *dev, const struct dock_mr *region);
 
 // ---- cq.c: take the completions of a queue that goes away out of its CQ
-void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp);
+void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp, bool for_good);
 
 // ---- state.c's second table, and tokens apart from keys
 static inline bool dock_qp_urma(const struct dock_qp_attr *a)

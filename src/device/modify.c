@@ -84,13 +84,14 @@ static void forget_requests(struct dock_qp *qp)
     qp->conn.fabric->disconnect(&qp->conn);
     dock_ways_forget(qp);
     dock_sq_clear(&qp->sq);
-    dock_cq_forget(qp->send_cq, qp);
-    dock_cq_forget(qp->recv_cq, qp);
+    dock_cq_forget(qp->send_cq, qp, false);
+    dock_cq_forget(qp->recv_cq, qp, false);
     if (qp->rq->shared)
         dock_rq_forget_claims(qp);
     else
         dock_rq_disown(qp->rq);
-    dock_cq_forget(qp->recv_cq, qp); // a repair may have flushed a dead peer's claim since: none is left now
+    dock_cq_forget(qp->recv_cq, qp,
+                   false); // a repair may have flushed a dead peer's claim since: none is left now
     if (!qp->rq->shared)
         dock_rq_clear(qp->rq); // and no poller has one of its completions in hand
     dock_attend_limit(qp);

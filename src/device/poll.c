@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "device/internal.h"
+#include "device/profile.h"
 
 void dock_cq_begin(struct dock_cq *cq)
 {
@@ -58,7 +59,7 @@ static int take_send(struct dock_qp *qp, const struct dock_cqe *e, struct dock_w
     return 0;
 }
 
-static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0, struct dock_qp *qp)
+static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0)
 {
     wc->status = dw0 >> 24 << 8 | (dw0 >> 16 & 0xff);
     wc->vendor_err = wc->status;
@@ -68,14 +69,23 @@ static void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0, str
     wc->solicited = (e->local_remote & DOCK_CQE_SOLICITED) != 0;
     wc->bytes = e->bytes;
     wc->imm = (uint64_t)e->data[1] << 32 | e->data[0];
-    wc->qp_num = qp->attr.xrc == DOCK_XRC_SRQ ? e->tpn : qp->number; // the target that it came to
     wc->src_qp = e->local_remote >> 4 & DOCK_ID_MASK;
     wc->stamp_ns = (uint64_t)e->stamp[1] << 32 | e->stamp[0];
-    wc->qp = qp;
     wc->told_eid = (e->local_remote & (DOCK_CQE_GRH | DOCK_CQE_EID)) != 0;
     if (__builtin_expect(wc->told_eid, 0))
         for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
             wc->eid[i] = ((const uint8_t *)e->eid)[15 - i];
+}
+
+// Of a queue that is no more: nothing is given back to it.
+static int __attribute__((noinline, cold))
+take_orphan(const struct dock_cqe *e, uint32_t dw0, struct dock_wc *wc)
+{
+    fill(wc, e, dw0);
+    wc->id = (uint64_t)e->cookie[1] << 32 | e->cookie[0];
+    wc->qp_num = e->seq;
+    wc->qp = NULL;
+    return 1;
 }
 
 // One entry. 1: *wc filled; 0: passed over.
@@ -86,11 +96,15 @@ static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, stru
 
     if (dw0 & DOCK_CQE_SKIP)
         return 0;
+    if (__builtin_expect(!local && dock_profile()->completions_stay, 0))
+        return take_orphan(e, dw0, wc);
     if (!qp || (dw0 & DOCK_CQE_RECV ? qp->recv_cq : qp->send_cq) != cq) {
         dock_error("CQ %u: a completion of queue %u, which does not complete here: dropped", cq->id, local);
         return 0;
     }
-    fill(wc, e, dw0, qp);
+    fill(wc, e, dw0);
+    wc->qp_num = qp->attr.xrc == DOCK_XRC_SRQ ? e->tpn : qp->number; // the target that it came to
+    wc->qp = qp;
     if (__builtin_expect(wc->status == DOCK_ST_FLUSH_DONE || wc->status == DOCK_ST_SUSPEND_DONE, 0)) {
         wc->id = 0;
         wc->op = 0xff;
@@ -131,7 +145,7 @@ int dock_cq_next(struct dock_cq *cq, struct dock_wc *wc)
             return 1;
         const struct dock_cqe *e = newest ? NULL : dock_cq_look(&cq->view, cq->ci, &dw0);
         if (__builtin_expect(!e, 0)) {
-            if (dock_peek32(&cq->rec->overrun))
+            if (dock_peek32(&cq->rec->overrun) && !(cq->view.flags & DOCK_CQ_LOSES))
                 return -EOVERFLOW;
             if (helped || !dock_ready_run(cq->dev, DOCK_BY_POLLER))
                 return 0;

@@ -2,6 +2,8 @@
 #include "device/profile.h"
 
 #include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,33 +19,71 @@ enum { OUR_VENDOR = 0x02dd0c, OUR_PART = 1, MLX_VENDOR = 0x02c9, MLX_PART = 4119
 // and arming asks nobody for a channel.
 static const struct dock_profile profiles[] = {
     {"strict", OUR_VENDOR, OUR_PART, .arm_needs_channel = true},
-    {"rxe", OUR_VENDOR, OUR_PART, .wrong_op_refused = true, .slot_free_at_execution = true},
+    {"rxe", OUR_VENDOR, OUR_PART, .wrong_op_refused = true, .slot_free_at_execution = true,
+     .overrun_loses = true, .completions_stay = true, .atomics_apart = true},
     {"mlx5", MLX_VENDOR, MLX_PART, .early_post_lost = true, .misfit_is_no_memory = true,
-     .depths_rounded = true},
+     .depths_rounded = true, .atomics_apart = true},
     {"udma", OUR_VENDOR, OUR_PART, .full_is_invalid = true},
 };
 
-static const struct dock_profile *chosen = profiles;
+#define SWITCH(field)                                                                                        \
+    {                                                                                                        \
+#field, offsetof(struct dock_profile, field)                                                         \
+    }
+
+static const struct {
+    const char *name;
+    size_t at;
+} switches[] = {
+    SWITCH(arm_needs_channel),      SWITCH(wrong_op_refused), SWITCH(early_post_lost),
+    SWITCH(slot_free_at_execution), SWITCH(full_is_invalid),  SWITCH(misfit_is_no_memory),
+    SWITCH(depths_rounded),         SWITCH(overrun_loses),    SWITCH(completions_stay),
+    SWITCH(atomics_apart),          SWITCH(arm_tells_old),
+};
+
+static struct dock_profile chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void choose_row(const char *name)
+{
+    for (unsigned i = 0; i < sizeof profiles / sizeof *profiles; i++)
+        if (!strcmp(profiles[i].name, name)) {
+            chosen = profiles[i];
+            return;
+        }
+    dock_warn("DRYDOCK_PROFILE: %s is no profile (strict, rxe, mlx5, udma): strict it is", name);
+}
+
+static void turn(const char *name)
+{
+    bool on = *name != '-';
+
+    for (unsigned i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (!strcmp(switches[i].name, name + !on)) {
+            *(bool *)((char *)&chosen + switches[i].at) = on;
+            return;
+        }
+    dock_warn("DRYDOCK_PROFILE: %s is no switch of a profile: left out", name);
+}
 
 static void choose(void)
 {
-    const char *name = getenv("DRYDOCK_PROFILE");
+    const char *value = getenv("DRYDOCK_PROFILE");
+    char words[512], *rest = words, *word;
 
-    if (!name || !*name)
+    chosen = profiles[0];
+    if (!value || !*value)
         return;
-    for (unsigned i = 0; i < sizeof profiles / sizeof *profiles; i++)
-        if (!strcmp(profiles[i].name, name)) {
-            chosen = &profiles[i];
-            return;
-        }
-    dock_warn("DRYDOCK_PROFILE=%s is no profile (strict, rxe, mlx5, udma): strict it is", name);
+    snprintf(words, sizeof words, "%s", value);
+    choose_row(strsep(&rest, ","));
+    while ((word = strsep(&rest, ",")))
+        turn(word);
 }
 
 const struct dock_profile *dock_profile(void)
 {
     pthread_once(&once, choose);
-    return chosen;
+    return &chosen;
 }
 
 uint32_t dock_profile_depth(uint32_t wanted, uint32_t less, uint32_t most)

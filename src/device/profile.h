@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Where adapters differ and all are within the rules, a profile chooses. DRYDOCK_PROFILE names it; `strict`
-// is the default: it refuses and accounts as the strictest adapter does. One table, in profile.c.
+// is the default: it refuses and accounts as the strictest adapter does. One table, in profile.c. Behind the
+// name single switches may follow, by the names of the fields below:
+// "strict,early_post_lost,-depths_rounded".
 #ifndef DOCK_DEVICE_PROFILE_H
 #define DOCK_DEVICE_PROFILE_H
 
@@ -27,6 +29,18 @@ struct dock_profile {
     // Depths are rounded up at creation, and the caller is told: of queue pairs to a power of two, of CQs and
     // shared receive queues to one less. Else what is asked for is what there is.
     bool depths_rounded;
+    // A CQ without room loses the completion of a send, tells IBV_EVENT_CQ_ERR once and goes on, and so do
+    // its queues; without room for that of a receive the receiving queue alone fails. Else the CQ is lost
+    // with all its queues.
+    bool overrun_loses;
+    // Completions of a queue that is destroyed stay in the CQ and are polled. Else they are taken out.
+    bool completions_stay;
+    // Atomics are a read and a write under a lock of the device, on memory that is mapped too: what a CPU
+    // stores in between is lost. Else they are the CPU's own there.
+    bool atomics_apart;
+    // Arming a CQ in which completions stand raises the event at once, so that it may be found empty when the
+    // event is read. Else only what comes afterwards does.
+    bool arm_tells_old;
 };
 
 // Never NULL, never changes after the first call. Any thread.

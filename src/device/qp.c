@@ -65,6 +65,7 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     c->dev = dev;
     c->waiter = &dev->waiter;
     c->moving = &dev->pages_move;
+    c->atomics_apart = dock_profile()->atomics_apart;
     c->source_eid = qp->attr.tell_eid ? qp->attr.eid : NULL;
     c->fabric = dev->fabric ? dev->fabric : who == dev->waiter.me ? &dock_fabric_self : &dock_fabric_host;
 }
@@ -378,8 +379,8 @@ int dock_qp_destroy(struct dock_qp *qp)
     wait_unpinned(qp);
     qp->conn.fabric->disconnect(&qp->conn);
     dock_ways_forget(qp);
-    dock_cq_forget(qp->send_cq, qp);
-    dock_cq_forget(qp->recv_cq, qp);
+    dock_cq_forget(qp->send_cq, qp, true);
+    dock_cq_forget(qp->recv_cq, qp, true);
     if (qp->rq->shared)
         dock_rq_forget_claims(qp);
     dock_events_forget(qp->events, qp, &qp->events_got);

@@ -21,6 +21,7 @@ enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
 
 #define DOCK_CQ_OVERWRITE 1u // an overrun loses the oldest instead of failing
 #define DOCK_CQ_STAMPS 2u    // producers write the time
+#define DOCK_CQ_LOSES 4u     // an overrun loses the newest, and the CQ stays usable
 
 struct dock_cqrec {
     // line 0: the owner's, written at creation and when it is resized
@@ -40,7 +41,7 @@ struct dock_cqrec {
     // line 3: sleep and wake
     _Alignas(64) dock_a32 armed; // enum dock_arm; cleared by the producer that fires it
     dock_a32 attention;          // so many events are to be delivered by the owner's engine
-    dock_a32 overrun; // set once: the CQ is unusable. Not on the producers' line: an empty poll looks at it
+    dock_a32 overrun; // set once: one did not fit. Not on the producers' line: an empty poll looks at it
 };
 
 static_assert(sizeof(struct dock_cqrec) == 256, "four lines, four writers");

@@ -193,10 +193,20 @@ struct dock_cqe {
 
 static_assert(sizeof(struct dock_cqe) == DOCK_BLOCK, "public format");
 
-// The local queue that it is of.
+// The local queue that it is of. 0, which no queue has: an orphan, whose queue was destroyed. Then `seq` is
+// the queue's number and the cookie what the request was named by.
 static inline uint32_t dock_cqe_local(const struct dock_cqe *e)
 {
     return e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
+}
+
+static inline void dock_cqe_orphan(struct dock_cqe *e, uint64_t id)
+{
+    e->seq = dock_cqe_local(e);
+    e->idx_local &= 0xffff;
+    e->local_remote &= ~0xfu;
+    e->cookie[0] = (uint32_t)id;
+    e->cookie[1] = (uint32_t)(id >> 32);
 }
 
 #define DOCK_CQE_RECV (1u << 0)

@@ -6,6 +6,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/conform/run_lib.sh
 command -v ibv_asyncwatch >/dev/null && command -v ibv_devinfo >/dev/null || skip "not installed: ibverbs-utils"
+. tests/conform/programs_lib.sh
 
 said() { # WORDS: what the watcher said within 20 s
     for _ in $(seq 200); do
@@ -35,4 +36,6 @@ for wrong in "port" "port sideways" "gid add" "gid add nobody" "gid del 192.0.2.
     # shellcheck disable=SC2086 # words
     "$drydock" ctl $wrong 2>/dev/null && expect "ctl $wrong" "a refusal" "success"
 done
+program ibv_asyncwatch ibverbs-utils "ibv_asyncwatch; meanwhile drydock ctl port down, port up, gid add ADDRESS" \
+    "shows the events"
 end_of_test

@@ -34,5 +34,5 @@ C
 expect "oshcc builds from the installed header" 0 $?
 expect "with the installed library" 1 "$(ldd "$work/hello" | grep -c "$lib/libshmem")"
 expect "oshrun runs it" "PE 0 of 2 PE 1 of 2" "$("$bin/oshrun" -n 2 "$work/hello" 2>/dev/null | sort | xargs)"
-expect "the manual page is there" 1 "$(find "$work/moved" -name drydock.1 | wc -l)"
+expect "the manual pages are there" 2 "$(find "$work/moved" -name 'drydock*.1' | wc -l)"
 end_of_test

@@ -345,7 +345,9 @@ ROW(ibv_dealloc_td, "a domain in use", STATUS, EBUSY, ibv_dealloc_td(td))
 ROW(ibv_open_qp, "any", POINTER, EOPNOTSUPP, ibv_open_qp(l.ctx, &(struct ibv_qp_open_attr){0}))
 ROW(ibv_modify_qp_rate_limit, "any", STATUS, EOPNOTSUPP,
     ibv_modify_qp_rate_limit(l.qp, &(struct ibv_qp_rate_limit_attr){0}))
-ROW(ibv_modify_cq, "any", STATUS, EOPNOTSUPP, ibv_modify_cq(l.cq, &(struct ibv_modify_cq_attr){0}))
+ROW(ibv_modify_cq, "no mask", STATUS, EINVAL, ibv_modify_cq(l.cq, &(struct ibv_modify_cq_attr){0}))
+ROW(ibv_modify_cq, "an unknown mask", STATUS, EINVAL,
+    ibv_modify_cq(l.cq, &(struct ibv_modify_cq_attr){.attr_mask = 3}))
 ROW(ibv_post_srq_ops, "any", STATUS, EOPNOTSUPP, ibv_post_srq_ops(srq, NULL, NULL))
 ROW(ibv_create_wq, "any", POINTER, EOPNOTSUPP, ibv_create_wq(l.ctx, &(struct ibv_wq_init_attr){0}))
 ROW(ibv_modify_wq, "any", STATUS, EOPNOTSUPP,

@@ -247,6 +247,45 @@ static void a_bad_key_is_an_access_event_at_the_responder(void **state)
     pair_close(&l, &r);
 }
 
+static void moderate(struct end *e, uint16_t count, uint16_t period_us)
+{
+    struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+                                      .moderate = {.cq_count = count, .cq_period = period_us}};
+
+    CHECK_INT(ibv_modify_cq(e->cq, &attr), 0);
+}
+
+// An event after so many completions or so long after the first, whichever is earlier; at once when switched
+// off.
+static void events_are_moderated(void **state)
+{
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, &with_channel);
+    moderate(&l, 3, 0);
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+    write_one(&l, &r, 1);
+    write_one(&l, &r, 2);
+    CHECK(!readable(l.channel->fd, 5));
+    write_one(&l, &r, 3);
+    take_event(&l, l.cq);
+    for (unsigned i = 1; i <= 3; i++)
+        expect_wc(l.cq, i, IBV_WC_SUCCESS, NULL);
+    moderate(&l, 100, 20000);
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+    write_one(&l, &r, 4);
+    take_event(&l, l.cq); // by the period: no hundred will come
+    moderate(&l, 100, 0);
+    expect_wc(l.cq, 4, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+    write_one(&l, &r, 5);
+    CHECK(!readable(l.channel->fd, 5));
+    moderate(&l, 0, 0); // what is held is due
+    take_event(&l, l.cq);
+    pair_close(&l, &r);
+}
+
 // C07, strict: an overrun is fatal to the queue and told once.
 static void an_overrun_is_one_cq_err(void **state)
 {
@@ -422,6 +461,7 @@ int main(void)
         cmocka_unit_test(too_many_acknowledges_are_ignored),
         cmocka_unit_test(no_event_is_eagain_when_non_blocking),
         cmocka_unit_test(a_bad_key_is_an_access_event_at_the_responder),
+        cmocka_unit_test(events_are_moderated),
         cmocka_unit_test(an_overrun_is_one_cq_err),
         cmocka_unit_test(c08_a_cq_that_may_overrun_keeps_the_newest),
         cmocka_unit_test(an_srq_tells_once_that_it_fell_below_its_limit),

@@ -7,11 +7,16 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "face/lib/counts.h"
 #include "face/lib/ends.h"
+#include "lib/maps.h"
 
 static const struct row {
     const char *profile;
@@ -22,12 +27,64 @@ static const struct row {
     int one_too_many;        // a post to a queue whose requests are executed and not polled
     int misfit;              // a post with more SGEs, or inline bytes, than the queue was created for
     unsigned five[3];        // what a queue pair, a CQ and a shared receive queue of depth 5 have
+    bool survives;           // a CQ that was overrun, and its queues
+    bool stay;               // completions of a queue that is destroyed
+    bool apart;              // atomics lose what a CPU stores meanwhile
+    bool old_told;           // arming a CQ in which a completion stands is an event
 } rows[] = {
-    {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}},
-    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0, EINVAL, {5, 5, 5}},
-    {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM, ENOMEM, {8, 7, 7}},
-    {"udma", 0x02dd0c, 0, EINVAL, 0, EINVAL, EINVAL, {5, 5, 5}},
-    {"nonsense", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}}, // strict it is
+    {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}, false, false, false, false},
+    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0, EINVAL, {5, 5, 5}, true, true, true, false},
+    {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM, ENOMEM, {8, 7, 7}, false, false, true, false},
+    {"udma", 0x02dd0c, 0, EINVAL, 0, EINVAL, EINVAL, {5, 5, 5}, false, false, false, false},
+    {"nonsense",
+     0x02dd0c,
+     EINVAL,
+     EINVAL,
+     0,
+     ENOMEM,
+     EINVAL,
+     {5, 5, 5},
+     false,
+     false,
+     false,
+     false}, // strict
+    // Single switches behind a name; one that is unknown changes nothing.
+    {"strict,early_post_lost,nonsense",
+     0x02dd0c,
+     EINVAL,
+     0,
+     0,
+     ENOMEM,
+     EINVAL,
+     {5, 5, 5},
+     false,
+     false,
+     false,
+     false},
+    {"strict,completions_stay,overrun_loses,arm_tells_old,-arm_needs_channel",
+     0x02dd0c,
+     0,
+     EINVAL,
+     0,
+     ENOMEM,
+     EINVAL,
+     {5, 5, 5},
+     true,
+     true,
+     false,
+     true},
+    {"mlx5,-depths_rounded,-early_post_lost,-atomics_apart",
+     0x0002c9,
+     0,
+     EINVAL,
+     0,
+     ENOMEM,
+     ENOMEM,
+     {5, 5, 5},
+     false,
+     false,
+     false,
+     false},
 };
 
 static void identity(const struct row *row)
@@ -185,6 +242,184 @@ static void depths(const struct row *row)
     CHECK_INT(ibv_close_device(ctx), 0);
 }
 
+static bool readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, ms) == 1;
+}
+
+static void write_word(struct end *l, struct end *r, uint64_t id)
+{
+    struct ibv_sge sge = end_sge(l, 0, 8);
+    struct ibv_send_wr wr = send_wr(id, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r->buf, r->mr->rkey);
+
+    CHECK_INT(post(l, &wr), 0);
+}
+
+// C07: one more than the CQ holds.
+static void overrun(const struct row *row)
+{
+    const struct end_options two = {.cqe = 2};
+    struct ibv_async_event event;
+    struct end l, r;
+    struct ibv_wc wc;
+    unsigned fit;
+
+    pair_open(&l, &r, &two);
+    fit = (unsigned)l.cq->cqe;
+    for (unsigned i = 1; i <= fit + 1; i++)
+        write_word(&l, &r, i);
+    CHECK(readable(l.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(l.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_CQ_ERR);
+    ibv_ack_async_event(&event);
+    for (unsigned i = 1; i <= fit; i++)
+        expect_wc(l.cq, i, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(ibv_poll_cq(l.cq, 1, &wc) < 0, !row->survives);
+    if (row->survives) {
+        write_word(&l, &r, 77);
+        expect_wc(l.cq, 77, IBV_WC_SUCCESS, NULL);
+        CHECK_INT(end_state(&l), IBV_QPS_RTS);
+        CHECK(!readable(l.ctx->async_fd, 1)); // told once
+    }
+    pair_close(&l, &r);
+}
+
+// The same of receives: the queue fails, and what else uses the CQ goes on where it survives.
+static void overrun_of_receives(const struct row *row)
+{
+    const struct end_options two = {.cqe = 2};
+    struct end l, r;
+    struct ibv_wc wc;
+    unsigned fit;
+
+    if (!row->survives) // face/events_test.c, unit/device/flush_test.c
+        return;
+    pair_open(&l, &r, &two);
+    fit = (unsigned)r.rcq->cqe;
+    for (unsigned i = 1; i <= fit + 1; i++) {
+        struct ibv_sge sge = end_sge(&l, 0, 8);
+        struct ibv_send_wr wr = send_wr(i, IBV_WR_SEND, &sge, 0, 0);
+        CHECK_INT(post_recv(&r, 10 + i, 0, 8), 0);
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, i, i <= fit ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR, NULL);
+    }
+    for (unsigned ms = 0; end_state(&r) != IBV_QPS_ERR && ms < 5000; ms++)
+        usleep(1000);
+    CHECK_INT(end_state(&r), IBV_QPS_ERR);
+    for (unsigned i = 1; i <= fit; i++)
+        expect_wc(r.rcq, 10 + i, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(post_recv(&r, 99, 0, 8), 0); // flushed, and there is room to say so
+    CHECK(poll_one(r.rcq, &wc, 5000));
+    if (wc.wr_id == 10 + fit + 1) // the one that found no room, where the flush came after the polls
+        CHECK(poll_one(r.rcq, &wc, 5000));
+    CHECK_INT(wc.wr_id, 99);
+    CHECK_INT(wc.status, IBV_WC_WR_FLUSH_ERR);
+    pair_close(&l, &r);
+}
+
+// C29: a send and a receive have completed, nobody has polled, and their queues go.
+static void of_destroyed(const struct row *row)
+{
+    struct end l, r;
+    struct ibv_wc wc;
+
+    pair_open(&l, &r, NULL);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(41, IBV_WR_SEND, &sge, 0, 0);
+    uint32_t number[2] = {l.qp->qp_num, r.qp->qp_num};
+    CHECK_INT(post_recv(&r, 42, 0, 8), 0);
+    CHECK_INT(post(&l, &wr), 0);
+    for (unsigned ms = 0; face_executed(l.qp) < 1 && ms < 5000; ms++)
+        usleep(1000);
+    CHECK_INT(ibv_destroy_qp(l.qp), 0);
+    CHECK_INT(ibv_destroy_qp(r.qp), 0);
+    l.qp = r.qp = NULL;
+    if (row->stay) {
+        expect_wc(l.cq, 41, IBV_WC_SUCCESS, &wc);
+        CHECK_INT(wc.qp_num, number[0]);
+        expect_wc(r.rcq, 42, IBV_WC_SUCCESS, &wc);
+        CHECK_INT(wc.qp_num, number[1]);
+        CHECK_INT(wc.byte_len, 8);
+    }
+    expect_empty(l.cq, 1);
+    expect_empty(r.rcq, 1);
+    pair_close(&l, &r);
+}
+
+struct counter {
+    _Atomic uint64_t *word;
+    atomic_bool end;
+    uint64_t added;
+};
+
+static void *count(void *arg)
+{
+    struct counter *c = arg;
+
+    for (; !c->end; c->added++)
+        atomic_fetch_add(c->word, 1);
+    return NULL;
+}
+
+// C49: a CPU counts at the word while an atomic of the device does. Memory that could not be mapped loses
+// what the CPU stores under every profile.
+static void atomics(const struct row *row)
+{
+    enum { TURNS = 300 };
+    struct counter c = {0};
+    pthread_t thread;
+    struct end l, r;
+
+    pair_open(&l, &r, NULL);
+    bool mapped = maps_look(r.buf, 4096).adopted == 4096;
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(0, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 0, 0);
+    wr.wr.atomic.remote_addr = (uintptr_t)r.buf;
+    wr.wr.atomic.rkey = r.mr->rkey;
+    wr.wr.atomic.compare_add = 1;
+    c.word = (_Atomic uint64_t *)(void *)r.buf;
+    CHECK_INT(pthread_create(&thread, NULL, count, &c), 0);
+    while (!atomic_load(c.word))
+        sched_yield();
+    for (unsigned i = 0; i < TURNS; i++) {
+        wr.wr_id = i;
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, i, IBV_WC_SUCCESS, NULL);
+    }
+    c.end = true;
+    pthread_join(thread, NULL);
+    if (row->apart)
+        CHECK(*c.word < c.added + TURNS);
+    else if (mapped)
+        CHECK_INT(*c.word, c.added + TURNS);
+    pair_close(&l, &r);
+}
+
+// C32: the event comes though the completion is old, and who reads it later finds an empty CQ.
+static void arm_late(const struct row *row)
+{
+    const struct end_options with_channel = {.channel = true};
+    struct ibv_cq *cq;
+    void *context;
+    struct end l, r;
+
+    pair_open(&l, &r, &with_channel);
+    write_word(&l, &r, 1);
+    for (unsigned ms = 0; face_executed(l.qp) < 1 && ms < 5000; ms++)
+        usleep(1000);
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(readable(l.channel->fd, row->old_told ? 5000 : 1), row->old_told);
+    if (row->old_told) {
+        CHECK_INT(ibv_get_cq_event(l.channel, &cq, &context), 0);
+        ibv_ack_cq_events(cq, 1);
+        expect_empty(l.cq, 1);
+    }
+    pair_close(&l, &r);
+}
+
 static void each_profile_does_what_its_row_says(void **state)
 {
     (void)state;
@@ -200,6 +435,11 @@ static void each_profile_does_what_its_row_says(void **state)
             foreign_op(&rows[i]);
             misfit(&rows[i]);
             depths(&rows[i]);
+            overrun(&rows[i]);
+            overrun_of_receives(&rows[i]);
+            of_destroyed(&rows[i]);
+            atomics(&rows[i]);
+            arm_late(&rows[i]);
             _exit(0);
         }
         CHECK(waitpid(pid, &status, 0) == pid);

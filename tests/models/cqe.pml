@@ -11,7 +11,7 @@
  *   TAIL_FIRST       the tail moves before the entry is valid
  *   FREE_FIRST       the consumer gives the slot back before it has read the entry
  *
- * pairs: device/cq.c: dock_cq_forget; device/poll.c: dock_cq_end; device/rings.c: dock_cq_ring; ring/cqring.c:
+ * pairs: device/cq.c: pass_over; device/poll.c: dock_cq_end; device/rings.c: dock_cq_ring; ring/cqring.c:
  *   commit_entry has_room; ring/cqring.h: dock_cq_look; ring/format.h: dock_cqe.
  */
 #define VARS 5

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Atomics on 8 bytes of the target, or 4 where the queue has short ones. On mapped memory a CPU atomic on the
-// word itself; on plain memory a read-modify-write under the target's atomic word, which every initiator
-// takes.
+// word itself; on plain memory, and where the profile sets them apart, a read-modify-write under the target's
+// atomic word, which every initiator takes.
+#include <sched.h>
 #include <string.h>
 
 #include "arena/xcopy.h"
@@ -47,6 +48,23 @@ static uint64_t on_mapped_short(const struct dock_xfer *x, dock_a32 *word)
     return old;
 }
 
+// As an adapter beyond a bus does it: what a CPU stores between the two is lost.
+static uint64_t on_mapped_apart(struct dock_conn *c, const struct dock_xfer *x, char *word)
+{
+    bool inherited; // as below
+    uint32_t turn = dock_word_lock(&c->peer->port->atomic_lock, c->waiter, &inherited);
+    uint64_t old =
+        x->len == 4 ? dock_acquire32((dock_a32 *)(void *)word) : dock_acquire64((dock_a64 *)(void *)word);
+
+    sched_yield();
+    if (x->len == 4)
+        dock_publish32((dock_a32 *)(void *)word, (uint32_t)apply(x, old));
+    else
+        dock_publish64((dock_a64 *)(void *)word, apply(x, old));
+    dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
+    return old;
+}
+
 static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_t addr, uint64_t *old)
 {
     bool inherited; // a dead holder has written the word whole or not at all
@@ -84,6 +102,10 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
         return DOCK_ST_REM_INV_REQ;
     if (!word.at)
         return on_plain(c, x, word.plain, old);
+    if (__builtin_expect(c->atomics_apart, 0)) {
+        *old = on_mapped_apart(c, x, word.at);
+        return DOCK_OK;
+    }
     *old = x->len == 4 ? on_mapped_short(x, (dock_a32 *)(void *)word.at)
                        : on_mapped(x, (dock_a64 *)(void *)word.at);
     return DOCK_OK;

@@ -65,6 +65,8 @@ uint32_t dock_host_overrun(struct dock_conn *c, bool first)
 {
     if (first)
         wake_owner(c, &c->cq, 0);
+    if (c->cq.flags & DOCK_CQ_LOSES) // which goes on, and this queue alone has lost a receive
+        dock_host_attention(c, DOCK_ATTN_LOCAL);
     dock_info("queue %u: the CQ of queue %u takes no completion: it is full or unusable", c->source_qp,
               c->dest_qp);
     return DOCK_ST_REM_OP;

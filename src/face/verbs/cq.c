@@ -187,6 +187,16 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
     return err == -EBUSY ? EINVAL : -err; // as the kernel: a size that does not hold what stands there
 }
 
+int vb_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+    if (!cq || !attr || attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+        return vb_status(dock_refuse(EINVAL, "ibv_modify_cq: no queue, or a mask other than moderation"));
+    if (!vb_cq_known(cq))
+        return vb_status(dock_refuse(ENOENT, "ibv_modify_cq: no queue has handle %#x", cq->handle));
+    dock_cq_moderate(vb_cq(cq)->dev, attr->moderate.cq_count, attr->moderate.cq_period);
+    return 0;
+}
+
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
     struct ibv_context *context;

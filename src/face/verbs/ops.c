@@ -14,6 +14,7 @@ void vb_fill_ops(struct verbs_context *v)
     v->query_device_ex = vb_query_device_ex;
     v->query_rt_values = vb_query_rt_values;
     v->create_cq_ex = vb_create_cq_ex;
+    v->modify_cq = vb_modify_cq;
     v->create_qp_ex = vb_create_qp_ex;
     v->create_srq_ex = vb_create_srq_ex;
     v->get_srq_num = vb_get_srq_num;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What verbs has and this device has not: flow steering and its counters, raw packet queues and what spreads
-// them, limits of rate, moderation, tag matching. An empty entry of the table would give the same
+// them, limits of rate, tag matching. An empty entry of the table would give the same
 // EOPNOTSUPP, and nobody would be told why.
 #include "face/verbs/verbs_face.h"
 
@@ -104,11 +104,6 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
            none("ibv_open_qp", "an XRC target is its creator's alone and ends with it");
 }
 
-static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
-{
-    return (void)cq, (void)attr, no("ibv_modify_cq", "moderation of events");
-}
-
 static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
     return (void)qp, (void)attr, no("ibv_modify_qp_rate_limit", "limits of rate");
@@ -138,7 +133,6 @@ void vb_fill_refusals(struct verbs_context *v)
     v->create_rwq_ind_table = create_ind_table;
     v->destroy_rwq_ind_table = destroy_ind_table;
     v->open_qp = open_qp;
-    v->modify_cq = modify_cq;
     v->modify_qp_rate_limit = modify_qp_rate_limit;
     v->post_srq_ops = post_srq_ops;
 }

@@ -365,5 +365,5 @@ int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only)
         return vb_status(dock_refuse(ENOENT, "ibv_req_notify_cq: no queue has handle %#x", cq->handle));
     if (__builtin_expect(!cq->channel && dock_profile()->arm_needs_channel, 0))
         return vb_status(dock_refuse(EINVAL, "ibv_req_notify_cq: the queue has no channel to tell it on"));
-    return -dock_cq_arm(vb_cq(cq)->dev, solicited_only != 0, false);
+    return -dock_cq_arm(vb_cq(cq)->dev, solicited_only != 0, dock_profile()->arm_tells_old);
 }

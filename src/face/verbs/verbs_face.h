@@ -361,6 +361,7 @@ int vb_access(unsigned int flags, const char *call, uint32_t *out);
 // ---- cq.c, cq_ex.c
 
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int vb_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 void vb_fill_cq_readers(struct vb_cq *cq, uint64_t wc_flags);
 
 // ---- srq.c

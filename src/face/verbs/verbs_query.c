@@ -81,6 +81,8 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
     full.phys_port_cnt_ex = 1;
     full.max_dm_size = VB_MAX_DM;
+    full.cq_mod_caps =
+        (struct ibv_cq_moderation_caps){.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX};
     full.odp_caps = (struct ibv_odp_caps){
         .general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
         .per_transport_caps = {.rc_odp_caps = ODP_RC, .uc_odp_caps = ODP_UC, .ud_odp_caps = ODP_UD}};
