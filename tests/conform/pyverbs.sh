@@ -20,7 +20,7 @@ export PYTHONPATH=$work${root:+:$root/usr/lib/python3/dist-packages}
 
 # Least number of tests that pass, by module: fewer means that something was lost. One process runs them all: to start
 # one for each takes as long as the tests.
-modules="test_pd:4 test_addr:3 test_device:19 test_cq:4 test_cq_events:2 test_cqex:5 test_mr:17 test_qp:21 test_qpex:19
+modules="test_pd:4 test_addr:3 test_device:20 test_cq:4 test_cq_events:2 test_cqex:5 test_mr:17 test_qp:21 test_qpex:19
     test_atomic:9 test_relaxed_ordering:3 test_parent_domain:4 test_fork:1 test_shared_pd:1 test_odp:13 test_rdmacm:10"
 names=
 for row in $modules; do

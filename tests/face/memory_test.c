@@ -241,6 +241,40 @@ static void a_context_is_imported_by_its_descriptor(void **state)
     pair_close(&l, &r);
 }
 
+// What one handle writes the other reads; a region made through the import outlives it; the maker's comes
+// last.
+static void device_memory_is_imported_by_its_handle(void **state)
+{
+    struct ibv_alloc_dm_attr a = {.length = 8192};
+    char out[64], in[64] = {0};
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    struct ibv_dm *dm = ibv_alloc_dm(l.ctx, &a), *other = ibv_alloc_dm(l.ctx, &a);
+    CHECK(dm && other && dm->handle != other->handle);
+    struct ibv_dm *again = ibv_import_dm(r.ctx, dm->handle);
+    CHECK(again && again->context == r.ctx);
+    memset(out, 0x5c, sizeof out);
+    CHECK_INT(ibv_memcpy_to_dm(dm, 64, out, sizeof out), 0);
+    CHECK_INT(ibv_memcpy_from_dm(in, again, 64, sizeof in), 0);
+    CHECK(!memcmp(in, out, sizeof in));
+    struct ibv_mr *mr = ibv_reg_dm_mr(r.pd, again, 0, 4096, FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
+    CHECK(mr != NULL);
+    CHECK_INT(ibv_free_dm(again), EINVAL);
+    CHECK_INT(ibv_free_dm(dm), EBUSY);
+    ibv_unimport_dm(again);
+    CHECK_INT(ibv_free_dm(dm), EBUSY); // the region
+    transfer(&l, IBV_WR_RDMA_READ, 64, mr->rkey, IBV_WC_SUCCESS);
+    CHECK(!memcmp(l.buf, out, sizeof out));
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    uint32_t handle = dm->handle;
+    CHECK_INT(ibv_free_dm(dm), 0);
+    CHECK(!ibv_import_dm(r.ctx, handle));
+    CHECK_INT(ibv_free_dm(other), 0);
+    pair_close(&l, &r);
+}
+
 static void there_are_no_connection_options_beyond_the_vendor(void **state)
 {
     struct ibv_ece ece = {.options = 1};
@@ -267,6 +301,7 @@ int main(void)
         cmocka_unit_test(device_memory_is_copied_to_and_registered),
         cmocka_unit_test(a_parent_domain_brings_its_allocators),
         cmocka_unit_test(a_context_is_imported_by_its_descriptor),
+        cmocka_unit_test(device_memory_is_imported_by_its_handle),
         cmocka_unit_test(there_are_no_connection_options_beyond_the_vendor),
     };
 

@@ -94,15 +94,37 @@ void ibv_unimport_mr(struct ibv_mr *mr)
     free(mr);
 }
 
+// The memory stays its maker's, and regions in it count there.
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
-    (void)context;
-    return vb_none(
-        dock_refuse(-EOPNOTSUPP, "ibv_import_dm: handle %u: device memory is not shared", dm_handle));
+    struct vb_dm *of, *dm;
+
+    if (!context)
+        return vb_none(dock_refuse(-EINVAL, "ibv_import_dm: no context given"));
+    of = vb_dm_hold(context, dm_handle);
+    if (!of)
+        return vb_none(
+            dock_refuse(-ENOENT, "ibv_import_dm: there is no device memory with handle %u", dm_handle));
+    dm = calloc(1, sizeof *dm);
+    if (!dm) {
+        vb_count(&of->users, -1);
+        return vb_none(dock_refuse(-ENOMEM, "ibv_import_dm: no memory"));
+    }
+    *dm = (struct vb_dm){.dm = of->dm, .at = of->at, .length = of->length, .of = of};
+    dm->dm.context = context;
+    vb_object_made(context);
+    return &dm->dm;
 }
 
 void ibv_unimport_dm(struct ibv_dm *dm)
 {
-    (void)dm;
-    dock_refuse(EOPNOTSUPP, "ibv_unimport_dm: nothing was imported");
+    struct vb_dm *v = (struct vb_dm *)dm;
+
+    if (!dm || !v->of) {
+        dock_refuse(EINVAL, "ibv_unimport_dm: it was not imported");
+        return;
+    }
+    vb_count(&v->of->users, -1);
+    vb_object_gone(dm->context);
+    free(v);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Memory that is not simply registered: regions changed in place, the null region, advice, device memory.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "face/verbs/verbs_face.h"
@@ -144,7 +145,10 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 
 // ---- device memory: a piece of the arena, which every peer has mapped
 
-static dock_a64 dm_in_use; // bytes, of all contexts
+static dock_a64 dm_in_use;                                  // bytes, of all contexts
+static pthread_mutex_t dm_lock = PTHREAD_MUTEX_INITIALIZER; // of the list and the handles
+static struct vb_dm *dms;
+static uint32_t dm_given;
 
 // As on adapters that have such memory: whole words of four bytes, inside the allocation.
 static int check_copy(const struct vb_dm *v, uint64_t offset, size_t length, const char *call)
@@ -188,6 +192,45 @@ static bool dm_take(uint64_t bytes)
     return true;
 }
 
+static void dm_enlist(struct vb_dm *v)
+{
+    pthread_mutex_lock(&dm_lock);
+    v->dm.handle = ++dm_given;
+    v->next = dms;
+    dms = v;
+    pthread_mutex_unlock(&dm_lock);
+}
+
+// Out of the list, unless somebody uses it: then how many.
+static uint32_t dm_delist(struct vb_dm *v)
+{
+    struct vb_dm **at = &dms;
+    uint32_t users;
+
+    pthread_mutex_lock(&dm_lock);
+    users = dock_peek32(&v->users);
+    while (*at != v)
+        at = &(*at)->next;
+    if (!users)
+        *at = v->next;
+    pthread_mutex_unlock(&dm_lock);
+    return users;
+}
+
+struct vb_dm *vb_dm_hold(struct ibv_context *context, uint32_t handle)
+{
+    struct vb_dm *v;
+
+    pthread_mutex_lock(&dm_lock);
+    for (v = dms; v; v = v->next)
+        if (v->dm.handle == handle && vb_dev(v->dm.context) == vb_dev(context))
+            break;
+    if (v)
+        vb_count(&v->users, 1);
+    pthread_mutex_unlock(&dm_lock);
+    return v;
+}
+
 struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
     struct vb_dm *v;
@@ -213,6 +256,7 @@ struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
     *v = (struct vb_dm){.dm = {.context = context, .memcpy_to_dm = copy_to, .memcpy_from_dm = copy_from},
                         .at = at,
                         .length = attr->length};
+    dm_enlist(v);
     vb_object_made(context);
     return &v->dm;
 }
@@ -220,10 +264,14 @@ struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr
 int vb_free_dm(struct ibv_dm *dm)
 {
     struct vb_dm *v = (struct vb_dm *)dm;
-    uint32_t users = dock_peek32(&v->users);
+    uint32_t users;
 
+    if (v->of)
+        return vb_status(dock_refuse(EINVAL, "ibv_free_dm: it was imported: ibv_unimport_dm gives it back"));
+    users = dm_delist(v);
     if (users)
-        return vb_status(dock_refuse(EBUSY, "ibv_free_dm: %u regions are still registered in it", users));
+        return vb_status(
+            dock_refuse(EBUSY, "ibv_free_dm: %u regions or imports of it are still there", users));
     dock_mem_free(vb_dev(dm->context), v->at, v->length);
     atomic_fetch_sub_explicit(&dm_in_use, v->length, memory_order_relaxed);
     vb_object_gone(dm->context);
@@ -256,8 +304,8 @@ struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_of
         free(mr);
         return vb_none(err);
     }
-    mr->dm = v;
+    mr->dm = v->of ? v->of : v; // which the import may be given back before
     mr->mr.length = length;
-    vb_count(&v->users, 1);
+    vb_count(&mr->dm->users, 1);
     return special_done(mr);
 }

@@ -63,7 +63,9 @@ struct vb_dm {
     struct ibv_dm dm;
     char *at;
     size_t length;
-    dock_a32 users; // regions
+    dock_a32 users;     // regions, and imports
+    struct vb_dm *of;   // what it is an import of, or NULL
+    struct vb_dm *next; // of the process
 };
 
 struct vb_mr {
@@ -332,6 +334,8 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
                  uint32_t num_sge);
 struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int vb_free_dm(struct ibv_dm *dm);
+// The memory that has this handle, with one user more, or NULL.
+struct vb_dm *vb_dm_hold(struct ibv_context *context, uint32_t handle);
 struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset, size_t length,
                             unsigned int access);
 
