@@ -73,9 +73,10 @@ static inline void dock_port_moment(struct dock_port *port, enum dock_moment at,
 // while the initiator works in the target's memory. Who takes something away (a segment, a queue) makes it
 // invalid, runs the heavy fence and waits until every odd hazard has moved: an epoch, not a lock.
 struct dock_hazard {
-    dock_a64 owner; // {who, flags, queue id}; 0 = free. Claimed by CAS at connect
-    dock_a64 busy;  // light fence after it becomes odd (pairs with dock_fence_heavy in dock_quiesce)
-    uint8_t rest[48];
+    dock_a64 owner;  // {who, flags, queue id}; 0 = free. Claimed by CAS at connect
+    dock_a64 busy;   // light fence after it becomes odd (pairs with dock_fence_heavy in dock_quiesce)
+    dock_a32 mapped; // of a hazard without a queue: the tid of the segment that its owner has mapped
+    uint8_t rest[44];
 };
 
 #define DOCK_HAZARD_USED (1ull << 31)

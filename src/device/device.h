@@ -112,11 +112,20 @@ int dock_tid_release(struct dock_dev *dev, uint32_t tid); // -EBUSY while a segm
 // A local key for the process's whole address space: the device touches it by loads and stores, so a wrong
 // address ends the program as it would in memcpy. Nothing remote: its rkey is refused.
 int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out);
-// No byte moves through it after the return. -EBUSY while windows are bound to it.
+// No byte moves through it after the return. -EBUSY while windows are bound to it, or a peer has it mapped.
 int dock_mr_deregister(struct dock_mr *mr);
 // URMA's token: from now on remote requests open the segment with this value instead of rkey's; `checked`
 // false: with any. Requests under way may still see the old one.
 void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token);
+
+// A peer's segment in our address space: see fabric/map.h for what is wanted and what is refused. `home` is
+// what dock_dev_home gave there: 17 bits. -EHOSTUNREACH: that device is gone.
+struct dock_map;
+struct dock_map_want;
+uint32_t dock_dev_home(const struct dock_dev *dev);
+int dock_map_open(struct dock_dev *dev, uint32_t home, const struct dock_map_want *w, struct dock_map **out);
+void *dock_map_at(const struct dock_map *m);
+void dock_map_close(struct dock_map *m);
 
 // Change a region under the same keys: all or nothing. -EBUSY while windows are bound to it; else as
 // register.

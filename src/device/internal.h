@@ -357,6 +357,9 @@ void dock_peers_check(struct dock_dev *dev);
 bool dock_peers_know(struct dock_dev *dev, dock_who who); // its death will be told
 bool dock_peers_lost(struct dock_dev *dev);               // a dead one is still mapped, for who leads to it
 
+// ---- map.c
+bool dock_seg_mapped(struct dock_dev *dev, uint32_t tid); // somebody has it in its address space
+
 // ---- fatal.c
 void dock_dev_fatal(struct dock_dev *dev); // any thread, also one that holds a token
 void dock_dev_bury_queues(struct dock_dev *dev);

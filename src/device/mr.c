@@ -491,17 +491,18 @@ int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
     return make(dev, &like, out);
 }
 
-int dock_mr_deregister(struct dock_mr *mr)
+// Take its keys away, and wait for those who had found them. -EBUSY: it stays.
+static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
 {
-    struct dock_dev *dev = mr->dev;
-    bool adopt = adopts(dev);
     uint32_t windows;
+    bool mapped;
 
     pthread_mutex_lock(&dev->lock);
     if (dock_peek32(&mr->windows))
         dock_windows_settle(dev, mr);
     windows = dock_peek32(&mr->windows); // changed under dev->lock only
-    if (!windows) {
+    mapped = dock_seg_mapped(dev, mr->tid);
+    if (!windows && !mapped) {
         dock_lkey_clear(dev, mr); // from here on no window is bound to it
         dock_many_leave(dev, mr);
         dock_segrec_clear(dev, mr->tid);
@@ -509,8 +510,27 @@ int dock_mr_deregister(struct dock_mr *mr)
     pthread_mutex_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
-    dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
-    dock_quiesce(dev, NULL);
+    if (!mapped) {
+        dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
+        dock_quiesce(dev, NULL);
+        mapped = dock_seg_mapped(dev, mr->tid); // by one who looked just before
+        if (mapped) {
+            dock_lkey_publish(dev, mr);
+            dock_segrec_publish(dev, mr, 0);
+            dock_many_join(dev, mr);
+        }
+    }
+    return mapped ? dock_refuse(-EBUSY, "region %#x is mapped by a peer", mr->lkey) : 0;
+}
+
+int dock_mr_deregister(struct dock_mr *mr)
+{
+    struct dock_dev *dev = mr->dev;
+    bool adopt = adopts(dev);
+    int err = close_keys(dev, mr);
+
+    if (err)
+        return err;
     if (adopt) {
         dock_adopt_lock();
         dev->adopt.whole -= holds_nothing(mr);

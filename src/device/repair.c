@@ -20,6 +20,7 @@ static void free_hazards(struct dock_dev *dev, dock_who dead)
             continue;
         }
         dock_set64(&h[i].busy, (dock_peek64(&h[i].busy) + 1) & ~1ull);
+        dock_set32(&h[i].mapped, 0);
         dock_publish64(&h[i].owner, 0); // pairs with the claim of the next user
     }
 }

@@ -90,6 +90,7 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
         {"dock_port.block", offsetof(struct dock_port, block) + (c->dest_qp >> 8) * 8ull, 8},
         FIELD(h, dock_hazard, owner),
         FIELD(h, dock_hazard, busy),
+        FIELD(h, dock_hazard, mapped),
         FIELD(seg, dock_segrec, generation),
         FIELD(seg, dock_segrec, va),
         FIELD(seg, dock_segrec, len),

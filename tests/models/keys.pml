@@ -12,7 +12,7 @@
  *   NO_SUM          the reader does not look at the sum
  *
  * pairs: device/mr.c: dock_segrec_publish; fabric/direct.h: dock_direct_key; fabric/host/keys.c: read_entry;
- *   fabric/host/send.c: buffer.
+ *   fabric/host/map.c: look_and_lay; fabric/host/send.c: buffer.
  */
 #define VARS 3
 #define PROCS 2

@@ -16,7 +16,7 @@
  *   device/modify.c: enter; device/qp.c: dock_qp_destroy publish_record; device/quiesce.c: await_own await_peer
  *   dock_quarantine_check dock_quiesce_locked; fabric/direct.h: dock_direct_enter dock_direct_leave;
  *   fabric/fabric.h: dock_up_enter dock_up_leave; fabric/host/connect.c: answers dock_host_enter dock_host_pick;
- *   fabric/host/xrc.c: dock_host_enter_shared look; device/local.c: dock_up_local; device/fast.c: source;
+ *   fabric/host/map.c: dock_fabric_map; fabric/host/xrc.c: dock_host_enter_shared look; device/local.c: dock_up_local; device/fast.c: source;
  *   device/mr.c: dock_lkey_publish.
  */
 #define VARS 3

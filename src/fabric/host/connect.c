@@ -70,6 +70,23 @@ int dock_host_connect(struct dock_conn *c)
     return 0;
 }
 
+int dock_host_visit(struct dock_conn *c)
+{
+    struct dock_peer *peer;
+    int err = dock_up_peer(c->dev, c->dest_who, &peer);
+
+    if (err)
+        return err;
+    c->hazard = claim_hazard(peer, c->waiter->me, 0);
+    if (!c->hazard) {
+        dock_up_peer_put(c->dev, peer);
+        return dock_refuse(-ENOMEM, "device %#x has no hazard left for us", c->dest_who);
+    }
+    c->hazard_value = dock_peek64(&c->hazard->busy) & ~1ull;
+    c->peer = peer;
+    return 0;
+}
+
 void dock_host_disconnect(struct dock_conn *c)
 {
     if (!c->peer)

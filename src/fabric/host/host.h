@@ -9,6 +9,8 @@
 
 int dock_host_connect(struct dock_conn *c);
 void dock_host_disconnect(struct dock_conn *c);
+// Reach a device and none of its queues; ended by dock_host_disconnect. 0; -errno.
+int dock_host_visit(struct dock_conn *c);
 // The record of a queue in its owner's arena. NULL: that block of numbers is not the owner's.
 struct dock_qrec *dock_host_find(struct dock_peer *peer, uint32_t id);
 
@@ -48,6 +50,12 @@ enum dock_go dock_host_start_shared(struct dock_conn *c, struct dock_xfer *x);
 // Find the remote key and check rights and bounds. Statuses as the requester sees them.
 uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
                         uint32_t need, const struct dock_rkey **out);
+
+// The same of a segment that no queue asks for: its domain is not looked at.
+uint32_t dock_host_bare_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
+                             uint32_t need, const struct dock_rkey **out);
+// The number of the entry that was found.
+uint32_t dock_host_tid(struct dock_conn *c, const struct dock_rkey *k);
 
 // The local key of a receive of the target.
 bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,

@@ -278,6 +278,24 @@ uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint6
     return DOCK_ST_REM_ACCESS;
 }
 
+uint32_t dock_host_bare_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
+                             uint32_t need, const struct dock_rkey **out)
+{
+    struct dock_segrec s = {0};
+    uint64_t generation;
+
+    read_entry(c, tid, &s, &generation);
+    if (s.kind_qpn >> 24 == DOCK_SEG_MANY) // the segments of one token id are of one domain
+        read_entry(c, s.kind_qpn & DOCK_ID_MASK, &s, &generation);
+    c->key_pd = s.pd;
+    return dock_host_rkey(c, tid, token, va, len, need, out);
+}
+
+uint32_t dock_host_tid(struct dock_conn *c, const struct dock_rkey *k)
+{
+    return (uint32_t)(k->rec - entry(c, 1)) + 1;
+}
+
 bool dock_host_lkey(struct dock_conn *c, uint32_t key, uint64_t va, uint64_t len,
                     const struct dock_rkey **out)
 {

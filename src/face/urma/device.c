@@ -24,7 +24,8 @@ static void fill_caps(void)
 
     dock_limits_read(&l);
     caps = (urma_device_cap_t){
-        .feature = {.bs = {.jfc_inline = 1,
+        .feature = {.bs = {.load_store_op = 1,
+                           .jfc_inline = 1,
                            .ctp_en = 1,
                            .error_suspend = 1,
                            .outorder_comp = 1,

@@ -3,6 +3,7 @@
 // segment is the id, its range, and the token value if the policy asks for one.
 #include <stdlib.h>
 
+#include "fabric/map.h"
 #include "face/urma/urma_face.h"
 
 // ---- token ids
@@ -87,6 +88,8 @@ static int check_seg(const urma_seg_cfg_t *c)
     return 0;
 }
 
+// An EID is of the host, and a token id of one process: who is to map the segment must know which. No other
+// field of a descriptor has room, and programs expect 0 in uasid.
 static void describe(struct ur_seg *s, urma_context_t *ctx, const urma_seg_cfg_t *c)
 {
     urma_seg_attr_t attr = {.bs = {.token_policy = c->flag.bs.token_policy,
@@ -95,7 +98,8 @@ static void describe(struct ur_seg *s, urma_context_t *ctx, const urma_seg_cfg_t
                                    .access = c->flag.bs.access,
                                    .non_pin = c->flag.bs.non_pin,
                                    .user_iova = c->flag.bs.user_iova,
-                                   .user_token_id = c->flag.bs.token_id_valid}};
+                                   .user_token_id = c->flag.bs.token_id_valid,
+                                   .reserved = dock_dev_home(ur_dev(ctx))}};
 
     s->t.seg = (urma_seg_t){
         .ubva = {.eid = ctx->eid, .uasid = UR_UASID, .va = c->flag.bs.user_iova ? c->iova : c->va},
@@ -169,17 +173,37 @@ urma_status_t urma_unregister_seg(urma_target_seg_t *target_seg)
 
 // ---- importing
 
+// Loads and stores instead of requests: the rights and the token are looked at once, here.
+static int map(struct ur_seg *s, urma_context_t *ctx, uint64_t addr, uint32_t access)
+{
+    const urma_seg_t *seg = &s->t.seg;
+    uint32_t both = seg->attr.bs.access & (access ? access : seg->attr.bs.access);
+    struct dock_map_want want = {.tid = seg->token_id >> 8,
+                                 .token = s->token,
+                                 .va = seg->ubva.va,
+                                 .len = seg->len,
+                                 .need = DOCK_ACCESS_REMOTE_READ |
+                                         (both & URMA_ACCESS_WRITE ? DOCK_ACCESS_REMOTE_WRITE : 0),
+                                 .at = (void *)(uintptr_t)addr};
+    int err;
+
+    if (!(both & URMA_ACCESS_READ))
+        return dock_refuse(-EACCES, "urma_import_seg: the segment may not be read: nothing to be mapped");
+    err = dock_map_open(ur_dev(ctx), seg->attr.bs.reserved, &want, &s->map);
+    if (!err)
+        s->t.mva = (uintptr_t)dock_map_at(s->map);
+    return err;
+}
+
 urma_target_seg_t *urma_import_seg(urma_context_t *ctx, urma_seg_t *seg, urma_token_t *token_value,
                                    uint64_t addr, urma_import_seg_flag_t flag)
 {
     struct ur_seg *s;
+    int err;
 
-    (void)addr; // where a mapping would go
     if (!ctx || !seg || (!token_value && seg->attr.bs.token_policy != URMA_TOKEN_NONE))
         return ur_none(dock_refuse(
             -EINVAL, "urma_import_seg: no context, no segment, or no token for a policy that asks"));
-    if (flag.bs.mapping)
-        dock_info("urma_import_seg: the segment is not mapped: this device moves data by requests only");
     s = calloc(1, sizeof *s);
     if (!s)
         return ur_none(dock_no_memory("an imported segment"));
@@ -188,6 +212,11 @@ urma_target_seg_t *urma_import_seg(urma_context_t *ctx, urma_seg_t *seg, urma_to
     s->t.handle = seg->token_id;
     s->rkey = seg->token_id;
     s->token = token_value && seg->attr.bs.token_policy != URMA_TOKEN_NONE ? token_value->token : 0;
+    err = flag.bs.mapping ? map(s, ctx, addr, flag.bs.access) : 0;
+    if (err) {
+        free(s);
+        return ur_none(err);
+    }
     ur_use(&ctx->ref);
     return &s->t;
 }
@@ -196,6 +225,8 @@ urma_status_t urma_unimport_seg(urma_target_seg_t *tseg)
 {
     if (!tseg || ur_seg(tseg)->mr)
         return dock_refuse(URMA_EINVAL, "urma_unimport_seg: no imported segment given");
+    if (ur_seg(tseg)->map)
+        dock_map_close(ur_seg(tseg)->map);
     ur_drop(&tseg->urma_ctx->ref);
     free(ur_seg(tseg));
     return URMA_SUCCESS;

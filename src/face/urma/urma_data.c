@@ -92,6 +92,14 @@ static inline int take_sges(struct ur_sends *s, const urma_sg_t *from, bool inli
     return 0;
 }
 
+// The guide takes an address of the mapping as well. One that is in the remote range too is the remote one.
+static __attribute__((noinline)) uint64_t from_mapping(const urma_target_seg_t *t, uint64_t addr)
+{
+    bool remote = addr - t->seg.ubva.va < t->seg.len;
+
+    return !remote && addr - t->mva < t->seg.len ? addr - t->mva + t->seg.ubva.va : addr;
+}
+
 // The remote piece: an imported segment, or one that the WR describes itself.
 static inline int take_remote(const struct ur_sends *s, const urma_sge_t *e, uint64_t *addr, uint32_t *key,
                               uint32_t *token)
@@ -101,6 +109,8 @@ static inline int take_remote(const struct ur_sends *s, const urma_sge_t *e, uin
     *addr = e->addr;
     *key = e->tseg ? ur_seg(e->tseg)->rkey : e->user_tseg->token_id;
     *token = e->tseg ? ur_seg(e->tseg)->token : e->user_tseg->token_value.token;
+    if (__builtin_expect(e->tseg && ur_seg(e->tseg)->map, 0))
+        *addr = from_mapping(e->tseg, e->addr);
     return 0;
 }
 

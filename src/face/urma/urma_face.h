@@ -105,6 +105,7 @@ struct ur_seg {
     urma_target_seg_t t;
     uint32_t lkey; // 0 of an imported one: it names no local memory
     uint32_t rkey, token;
+    struct dock_map *map; // of an imported one that is in our address space, at t.mva
     struct dock_mr *mr;
     bool own_token; // its token id was made with it, and goes with it
 };
