@@ -41,18 +41,15 @@ static struct udma_u_jfs_wr_ex *reduces(struct udma_u_jfs_wr_ex *wr)
     return wr;
 }
 
-urma_status_t ur_ctl_post_wr(const urma_user_ctl_in_t *in, const urma_user_ctl_out_t *out)
+urma_status_t ur_ctl_post_wr(urma_context_t *ctx, const void *in, void *out)
 {
     struct udma_u_post_info info = {0};
     struct dock_ring_look ring;
     struct udma_u_wr_ex ex;
     struct ur_sends *s;
 
-    if (!in->addr || in->len != sizeof ex || !out->addr || out->len != sizeof info)
-        return dock_refuse(URMA_FAIL,
-                           "urma_user_ctl: post of WRs: %u bytes in, %u out; %zu and %zu are needed", in->len,
-                           out->len, sizeof ex, sizeof info);
-    memcpy(&ex, (const void *)(uintptr_t)in->addr, sizeof ex);
+    (void)ctx;
+    memcpy(&ex, in, sizeof ex);
     s = queue_of(&ex);
     if (!s || !s->dev)
         return dock_refuse(URMA_FAIL,
@@ -68,6 +65,6 @@ urma_status_t ur_ctl_post_wr(const urma_user_ctl_in_t *in, const urma_user_ctl_o
     info.dwqe_addr = ring.page; // NULL: this queue takes no WQE that is stored whole
     info.db_addr = ring.doorbell;
     info.pi = ring.pi;
-    memcpy((void *)(uintptr_t)out->addr, &info, sizeof info);
+    memcpy(out, &info, sizeof info);
     return URMA_SUCCESS;
 }

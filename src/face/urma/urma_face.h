@@ -287,6 +287,6 @@ urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t
 // ---- doorbell.c
 
 // UDMA_U_USER_CTL_POST_WR: posts, and tells where the doorbell is and what to store there.
-urma_status_t ur_ctl_post_wr(const urma_user_ctl_in_t *in, const urma_user_ctl_out_t *out);
+urma_status_t ur_ctl_post_wr(urma_context_t *ctx, const void *in, void *out);
 
 #endif

@@ -30,7 +30,7 @@ static urma_get_tp_cfg_t tp_cfg;
 static urma_token_t token = {UEND_TOKEN};
 static urma_context_aggr_mode_t mode;
 static urma_user_ctl_in_t ctl_in = {.opcode = 0xffffff};
-static urma_user_ctl_in_t ctl_chip; // opcode 0
+static urma_user_ctl_in_t ctl_chip = {.opcode = 12}; // QUERY_CQE_AUX_INFO
 static urma_user_ctl_out_t ctl_out;
 static urma_tp_cfg_t tp_way;
 static urma_tp_attr_t tp_change;

@@ -66,11 +66,10 @@ urma_status_t urma_set_context_opt(urma_context_t *ctx, urma_opt_name_t opt_name
 urma_status_t urma_get_uasid(uint32_t *uasid);
 
 // A call to the device by number: in->opcode, in->addr and in->len bytes of argument, out->addr and out->len
-// bytes of answer; both buffers are the caller's. UDMA_U_USER_CTL_POST_WR (struct udma_u_wr_ex to struct
-// udma_u_post_info) posts WRs, rings for them if db_en, and tells the doorbell and what to store there;
-// URMA_FAIL when the sizes are others, a pointer is missing, the queue is not active or a WR is refused
-// (*bad_wr). The other numbers of udma/udma_u_ctl.h drive a chip and are refused with URMA_ENOPERM and a
-// reason in the log; URMA_FAIL for any other number, URMA_EINVAL for NULL. Guide 2.5.1.1.
+// bytes of answer; both buffers are the caller's, of exactly these sizes. The numbers are those of
+// udma/udma_u_ctl.h; docs/urma.md has them one by one. URMA_ENOPERM for those that need a chip, URMA_FAIL for
+// what a call behind a number refused, for a buffer of another size and for any other number, URMA_EINVAL for
+// NULL. Each refusal with its reason in the log. Guide 2.5.1.1.
 urma_status_t urma_user_ctl(urma_context_t *ctx, urma_user_ctl_in_t *in, urma_user_ctl_out_t *out);
 
 #ifdef __cplusplus
