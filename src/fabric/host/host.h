@@ -54,6 +54,8 @@ uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint6
 // The same of a segment that no queue asks for: its domain is not looked at.
 uint32_t dock_host_bare_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
                              uint32_t need, const struct dock_rkey **out);
+// A piece of the table of a segment; false: it does not hold together.
+bool dock_host_piece(const struct dock_segpiece *from, struct dock_piece *out);
 // The number of the entry that was found.
 uint32_t dock_host_tid(struct dock_conn *c, const struct dock_rkey *k);
 

@@ -67,6 +67,12 @@ static bool all_hold(const struct dock_segpiece *piece, uint32_t count)
     return i == count;
 }
 
+bool dock_host_piece(const struct dock_segpiece *from, struct dock_piece *out)
+{
+    *out = read_piece(from);
+    return holds(from, out);
+}
+
 // The table of a segment that is in the arena in part. Its words are the peer's: bounded here, and each
 // piece where it is used.
 static bool find_table(struct dock_conn *c, uint64_t off, struct dock_rkey *e)

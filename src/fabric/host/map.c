@@ -29,8 +29,7 @@ static bool piece_at(const struct layout *l, uint64_t addr, struct dock_piece *p
         return l->off != DOCK_SEG_PLAIN;
     }
     for (uint32_t i = 0; i < k->pieces; i++) {
-        *p = k->table->piece[i];
-        if (addr - p->addr < p->len)
+        if (dock_host_piece(&k->table->piece[i], p) && addr - p->addr < p->len)
             return true;
     }
     return false;
