@@ -535,5 +535,5 @@ int main(void)
         cmocka_unit_test(without_a_receive_the_sender_waits_for_one),
     };
 
-    return cmocka_run_group_tests_name("urma data", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("urma data", tests, uend_keep_device, uend_let_device_go);
 }

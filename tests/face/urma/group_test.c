@@ -204,5 +204,5 @@ int main(void)
         cmocka_unit_test(moderation_wakes_for_several_completions_at_once),
     };
 
-    return cmocka_run_group_tests_name("urma groups", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("urma groups", tests, uend_keep_device, uend_let_device_go);
 }

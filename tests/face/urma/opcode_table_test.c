@@ -279,5 +279,6 @@ int main(void)
         cmocka_unit_test(every_opcode_in_every_mode_with_every_flag),
     };
 
-    return cmocka_run_group_tests_name("urma opcodes, modes and flags", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("urma opcodes, modes and flags", tests, uend_keep_device,
+                                       uend_let_device_go);
 }

@@ -374,5 +374,5 @@ int main(void)
         cmocka_unit_test(a_token_id_exists_before_its_segment_and_after_it),
     };
 
-    return cmocka_run_group_tests_name("urma states", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("urma states", tests, uend_keep_device, uend_let_device_go);
 }

@@ -120,6 +120,21 @@ void uend_open(struct uend *e, const struct uend_options *opt)
     make_memory(e);
 }
 
+static urma_context_t *kept;
+
+int uend_keep_device(void **state)
+{
+    (void)state;
+    kept = urma_create_context(the_device(), 0);
+    return kept ? 0 : -1;
+}
+
+int uend_let_device_go(void **state)
+{
+    (void)state;
+    return urma_delete_context(kept);
+}
+
 void uend_close(struct uend *e)
 {
     uend_part(e);

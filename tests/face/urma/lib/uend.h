@@ -63,6 +63,10 @@ void uend_import(struct uend *e, const struct uend_address *peer);
 void uend_connect(struct uend *e, const struct uend_address *peer); // imports, and binds an RC jetty
 void uend_part(struct uend *e);                                     // unbinds and unimports
 
+// Set-up and tear-down of a group of tests in one process: the device stays open between them.
+int uend_keep_device(void **state);
+int uend_let_device_go(void **state);
+
 // Two ends of this process, connected.
 void upair_open(struct uend *l, struct uend *r, const struct uend_options *opt);
 void upair_close(struct uend *l, struct uend *r);
