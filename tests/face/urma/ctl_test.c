@@ -57,6 +57,7 @@ static const struct {
     {"CREATE_JETTY_EX", UDMA_U_USER_CTL_CREATE_JETTY_EX, sizeof(struct udma_u_jetty_cfg_ex),
      sizeof(struct udma_u_jetty_info), true},
     {"DELETE_JETTY_EX", UDMA_U_USER_CTL_DELETE_JETTY_EX, PTR, 0, true},
+    {"POST_WR", UDMA_U_USER_CTL_POST_WR, sizeof(struct udma_u_wr_ex), sizeof(struct udma_u_post_info), true},
     {"UPDATE_CI", UDMA_U_USER_CTL_UPDATE_CI, sizeof(struct udma_u_update_ci), 0, true},
     {"QUERY_UE_INFO", UDMA_U_USER_CTL_QUERY_UE_INFO, 0, sizeof(struct udma_u_ue_info), true},
     {"QUERY_TP_SPORT", UDMA_U_USER_CTL_QUERY_TP_SPORT, sizeof(struct udma_u_tp_sport_in),
@@ -102,7 +103,9 @@ static void a_queue_of_a_chip_or_in_the_callers_memory_is_refused(void **state)
     struct udma_u_jfs_cfg_ex jfs;
     struct udma_u_jfc_cfg_ex jfc = {.base_cfg = {.depth = 8}};
     struct udma_u_jfr_cfg_ex jfr = {.base_cfg = l.jfr->jfr_cfg};
-    char out[256];
+    struct udma_u_jetty_info made_jetty;
+    struct udma_u_jfs_info made_jfs;
+    void *made;
 
     (void)state;
     for (unsigned n = 0; n < 4; n++) { // the kind, id, own memory, and nothing wrong but the depth
@@ -111,22 +114,22 @@ static void a_queue_of_a_chip_or_in_the_callers_memory_is_refused(void **state)
         jfs.id = n == 1;
         jfs.cstm_cfg.flag.bs.sq_cstm = n == 2;
         jfs.sqebb_num = n == 3 ? 1u << 30 : jfs.sqebb_num;
-        CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFS_EX, &jfs, sizeof jfs, out, sizeof out),
+        CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFS_EX, &jfs, sizeof jfs, &made_jfs, sizeof made_jfs),
                   n == 3 ? URMA_FAIL : URMA_ENOPERM);
         jetty = jetty_cfg();
         jetty.jetty_type = n == 0 ? UDMA_U_CACHE_LOCK_DWQE_JETTY_TYPE : jetty.jetty_type;
         jetty.jfr_cstm.flag.bs.rq_cstm = n == 1;
         jetty.jfs_cstm.flag.bs.sq_cstm = n == 2;
         jetty.sqebb_num = n == 3 ? 1u << 30 : jetty.sqebb_num;
-        CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JETTY_EX, &jetty, sizeof jetty, out, sizeof out),
+        CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JETTY_EX, &jetty, sizeof jetty, &made_jetty, sizeof made_jetty),
                   n == 3 ? URMA_FAIL : URMA_ENOPERM);
     }
     for (int mode = UDMA_U_CCU_JFC_TYPE; mode <= UDMA_U_LOCK_CCU_JFC_TYPE; mode++) {
         jfc.jfc_mode = (enum udma_u_jfc_type)mode;
-        CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFC_EX, &jfc, sizeof jfc, out, sizeof out), URMA_ENOPERM);
+        CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFC_EX, &jfc, sizeof jfc, &made, sizeof made), URMA_ENOPERM);
     }
     jfr.cstm_cfg.flag.bs.swdb_cstm = 1;
-    CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFR_EX, &jfr, sizeof jfr, out, sizeof out), URMA_ENOPERM);
+    CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFR_EX, &jfr, sizeof jfr, &made, sizeof made), URMA_ENOPERM);
     void *none = NULL;
     for (uint32_t op = UDMA_U_USER_CTL_DELETE_JFR_EX; op <= UDMA_U_USER_CTL_DELETE_JETTY_EX; op += 2)
         CHECK_INT(ctl(op, &none, sizeof none, NULL, 0), URMA_FAIL);
