@@ -3,7 +3,7 @@
 # Every public URMA function has a failing case (a row of the bad-input table; void functions and those that cannot fail
 # have a row that must not crash) and a passing one: it is called outside that table, or has a row that is accepted, or
 # one that says that the device has none of it (REFUSED), and then docs/urma-errors.md names it. And a fuzz harness
-# calls it. No exceptions.
+# calls it. No exceptions. libtpsa's have their rows in tests/face/urma/tpsa_test.c.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
@@ -34,6 +34,15 @@ missing=$(comm -23 "$work/public" "$work/passing")
 find tests/fuzz -name '*.[ch]' -exec grep -ohE '\burma_[a-z0-9_]+\(' {} + | tr -d '(' | sort -u >"$work/fuzzed"
 missing=$(comm -23 "$work/public" "$work/fuzzed")
 [ -z "$missing" ] || { echo "not called in tests/fuzz:" $missing; fail=1; }
+python3 - >"$work/uvs" <<'PYTHON'
+import csv
+with open("tests/abi/data/urma_abi_functions.csv", newline="") as file:
+    print(*sorted(row["name"] for row in csv.DictReader(file) if row["set"] == "uvs"), sep="\n")
+PYTHON
+grep -ohE '\buvs_[a-z0-9_]+,' tests/face/urma/tpsa_test.c | tr -d , | sort -u >"$work/uvs-called"
+grep -ohE '\buvs_[a-z0-9_]+\)' tests/face/urma/tpsa_test.c | tr -d ')' | sort -u >>"$work/uvs-called"
+missing=$(comm -23 "$work/uvs" <(sort -u "$work/uvs-called"))
+[ -z "$missing" ] || { echo "not called in tests/face/urma/tpsa_test.c:" $missing; fail=1; }
 for name in $(grep -E ', REFUSED,' "$work/rows" | sed -E 's/ROW\((\w+).*/\1/' | sort -u); do
     grep -q "\`$name\`" docs/urma-errors.md || { echo "refused, and not in docs/urma-errors.md: $name"; fail=1; }
 done

@@ -311,6 +311,34 @@ static void p5_wait_gives_a_count_and_an_event_is_never_missed(void **state)
     upair_close(&l, &r);
 }
 
+static void one_channel_tells_of_each_jfc_behind_it(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .events = true};
+    urma_jfc_t *fired[2];
+    uint32_t ones[2] = {1, 1};
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    CHECK_INT(uend_recv(&l, 1, 0, 8), 0);
+    CHECK_INT(urma_rearm_jfc(l.jfc, false), 0);
+    CHECK_INT(urma_rearm_jfc(l.rjfc, false), 0);
+    uend_wr(&r, &w, URMA_OPC_SEND, 2, 0, 8);
+    CHECK_INT(uend_post(&r, &w.wr, NULL), 0);
+    CHECK_INT(urma_wait_jfc(l.jfce, 1, 5000, &fired[0]), 1); // of the receives alone: nothing was sent yet
+    CHECK(fired[0] == l.rjfc);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 3, 0, 8);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    CHECK_INT(urma_wait_jfc(l.jfce, 2, 5000, &fired[1]), 1);
+    CHECK(fired[1] == l.jfc);
+    urma_ack_jfc(fired, ones, 2);
+    ucr_expect(l.rjfc, 1, URMA_CR_SUCCESS, NULL);
+    ucr_expect(l.jfc, 3, URMA_CR_SUCCESS, NULL);
+    ucr_expect(r.jfc, 2, URMA_CR_SUCCESS, NULL);
+    upair_close(&l, &r);
+}
+
 static void solicited_only_fires_for_what_was_solicited(void **state)
 {
     struct uend_options o = {.mode = URMA_TM_RM, .events = true};
@@ -337,7 +365,8 @@ static void solicited_only_fires_for_what_was_solicited(void **state)
 }
 
 struct deletion {
-    urma_jfc_t *jfc;
+    urma_jfc_t *jfc;     // or
+    urma_jetty_t *jetty; // one of both
     atomic_int done;
 };
 
@@ -423,6 +452,64 @@ static void a_jfr_below_its_threshold_tells_once(void **state)
     upair_close(&l, &r);
 }
 
+static urma_async_event_t next_event(struct uend *e)
+{
+    urma_async_event_t event;
+
+    CHECK_INT(poll(&(struct pollfd){.fd = e->ctx->async_fd, .events = POLLIN}, 1, 5000), 1);
+    CHECK_INT(urma_get_async_event(e->ctx, &event), 0);
+    return event;
+}
+
+static void *delete_the_jetty(void *arg)
+{
+    struct deletion *d = arg;
+
+    CHECK_INT(urma_delete_jetty(d->jetty), 0);
+    d->done = 1;
+    return NULL;
+}
+
+static void a_broken_connection_tells_both_ends_and_deletion_waits_for_that(void **state)
+{
+    struct deletion d = {0};
+    urma_async_event_t event;
+    pthread_t thread;
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    for (unsigned non_blocking = 0; non_blocking < 2; non_blocking++) {
+        struct uend_options o = {.mode = URMA_TM_RC, .jetty_flag = {.bs = {.non_blocking = non_blocking}}};
+        upair_open(&l, &r, &o);
+        uend_wr(&l, &w, URMA_OPC_WRITE, 1, 0, 8);
+        w.remote[0].addr += 1u << 20; // beyond the segment
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+        ucr_expect(l.jfc, 1, URMA_CR_REM_ACCESS_ABORT_ERR, NULL);
+        event = next_event(&r);
+        CHECK(event.event_type == URMA_EVENT_JETTY_ERR && event.element.jetty == r.jetty);
+        urma_ack_async_event(&event);
+        event = next_event(&l);
+        CHECK(event.event_type == URMA_EVENT_JETTY_ERR && event.element.jetty == l.jetty);
+        CHECK_INT(urma_unbind_jetty(l.jetty), 0);
+        d = (struct deletion){.jetty = l.jetty};
+        if (non_blocking) {
+            CHECK_INT(urma_delete_jetty(l.jetty), URMA_EAGAIN);
+            urma_ack_async_event(&event);
+            CHECK_INT(urma_delete_jetty(l.jetty), 0);
+        } else {
+            CHECK_INT(pthread_create(&thread, NULL, delete_the_jetty, &d), 0);
+            usleep(20000);
+            CHECK_INT(d.done, 0);
+            urma_ack_async_event(&event);
+            pthread_join(thread, NULL);
+            CHECK_INT(d.done, 1);
+        }
+        l.jetty = NULL; // it is deleted
+        upair_close(&l, &r);
+    }
+}
+
 static void a_jfc_that_overflows_tells_and_is_unusable(void **state)
 {
     struct uend_options o = {.mode = URMA_TM_RM, .jfc_depth = 2};
@@ -462,9 +549,11 @@ int main(void)
         cmocka_unit_test(a_batch_stops_at_the_first_that_is_refused),
         cmocka_unit_test(an_import_and_a_bind_by_notice),
         cmocka_unit_test(p5_wait_gives_a_count_and_an_event_is_never_missed),
+        cmocka_unit_test(one_channel_tells_of_each_jfc_behind_it),
         cmocka_unit_test(solicited_only_fires_for_what_was_solicited),
         cmocka_unit_test(deletion_waits_for_acknowledgement),
         cmocka_unit_test(a_jfr_below_its_threshold_tells_once),
+        cmocka_unit_test(a_broken_connection_tells_both_ends_and_deletion_waits_for_that),
         cmocka_unit_test(a_jfc_that_overflows_tells_and_is_unusable),
     };
 

@@ -72,8 +72,9 @@ static void make_sends(struct uend *e)
                           .rnr_retry = e->opt.rnr_retry,
                           .err_timeout = e->opt.err_timeout,
                           .jfc = e->jfc};
-    urma_jetty_cfg_t jetty = {.jfs_cfg = cfg, .flag = {.bs = {.share_jfr = 1}}, .shared = {.jfr = e->jfr}};
+    urma_jetty_cfg_t jetty = {.jfs_cfg = cfg, .flag = e->opt.jetty_flag, .shared = {.jfr = e->jfr}};
 
+    jetty.flag.bs.share_jfr = 1;
     if (e->opt.halves) {
         e->jfs = urma_create_jfs(e->ctx, &cfg);
         CHECK(e->jfs != NULL);

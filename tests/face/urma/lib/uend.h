@@ -26,6 +26,7 @@ struct uend_options {
     urma_jfs_flag_t flag;
     urma_jfc_flag_t jfc_flag;
     urma_jfr_flag_t jfr_flag;
+    urma_jetty_flag_t jetty_flag;
     bool events; // one JFCE behind both JFCs
     bool open;   // no token
 };
