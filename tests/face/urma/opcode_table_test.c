@@ -159,6 +159,31 @@ static void fill(const struct row *o, uint32_t flags, uint64_t value, struct uwr
     *word(&r, RECEIVED) = 0;
 }
 
+// The flags stand in the request as the device reads it: seven bits of its first word, in the public format.
+// What the device makes of them over a fabric that reorders is shown by tests/litmus and tests/unit/fabric.
+static const uint32_t *next_request(void)
+{
+    uint64_t base = 0;
+    uint16_t pi = 0;
+
+    if (l.jfs) {
+        CHECK_INT(urma_get_jfs_opt(l.jfs, URMA_JFS_SQE_BASE_ADDR, &base, 8), 0);
+        CHECK_INT(urma_get_jfs_opt(l.jfs, URMA_JFS_PI, &pi, 2), 0);
+    } else {
+        CHECK_INT(urma_get_jetty_opt(l.jetty, URMA_JFS_SQE_BASE_ADDR, &base, 8), 0);
+        CHECK_INT(urma_get_jetty_opt(l.jetty, URMA_JFS_PI, &pi, 2), 0);
+    }
+    return (const uint32_t *)(uintptr_t)(base + pi * 64u);
+}
+
+static void look_at_request(const struct place *p, const struct row *o, uint32_t flags,
+                            const uint32_t *request)
+{
+    uint32_t expected = is_inline(o, flags) ? flags : flags & ~(uint32_t)INLINE;
+
+    EQUAL("the flags of the request", *(const volatile uint32_t *)request >> 16 & 127, expected);
+}
+
 // What the memory of both holds when it has succeeded.
 static void look_at_memory(const struct place *p, const struct row *o, uint32_t flags, uint64_t value)
 {
@@ -225,6 +250,7 @@ static unsigned completions(const struct place *p, const struct row *o, uint32_t
 static void try(const struct place *p, const struct row *o, uint32_t flags, uint64_t value)
 {
     bool receives = o->receives && !refused(p, o, flags) && outcome(p, o) == URMA_CR_SUCCESS;
+    const uint32_t *request = next_request();
     urma_jfs_wr_t *bad = NULL;
     struct uwr w, nop;
 
@@ -237,6 +263,8 @@ static void try(const struct place *p, const struct row *o, uint32_t flags, uint
     EQUAL("bad_wr", bad == &w.wr, refused(p, o, flags));
     if (is_inline(o, flags) && !refused(p, o, flags))
         *word(&l, WORD) = ~value;
+    if (!refused(p, o, flags))
+        look_at_request(p, o, flags, request);
     uend_wr(&l, &nop, URMA_OPC_NOP, FENCE_ID, 0, 0);
     CHECK_INT(uend_post(&l, &nop.wr, NULL), 0);
     EQUAL("CRs", completions(p, o, flags, value), !refused(p, o, flags) && makes_cr(p, o, flags));
