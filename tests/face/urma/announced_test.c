@@ -302,5 +302,7 @@ int main(void)
         cmocka_unit_test(every_option_is_kept_told_and_in_effect),
     };
 
+    setenv("DRYDOCK_MAX_CQE", "65536",
+           1); // the largest of all is 64 MiB, and no arena of a sanitizer has that
     return cmocka_run_group_tests_name("urma limits and options", tests, open_both, close_both);
 }
