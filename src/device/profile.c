@@ -35,10 +35,11 @@ static const struct {
     const char *name;
     size_t at;
 } switches[] = {
-    SWITCH(arm_needs_channel),      SWITCH(wrong_op_refused), SWITCH(early_post_lost),
-    SWITCH(slot_free_at_execution), SWITCH(full_is_invalid),  SWITCH(misfit_is_no_memory),
-    SWITCH(depths_rounded),         SWITCH(overrun_loses),    SWITCH(completions_stay),
-    SWITCH(atomics_apart),          SWITCH(arm_tells_old),
+    SWITCH(arm_needs_channel),      SWITCH(wrong_op_refused),   SWITCH(early_post_lost),
+    SWITCH(early_post_kept),        SWITCH(error_post_refused), SWITCH(error_post_lost),
+    SWITCH(slot_free_at_execution), SWITCH(full_is_invalid),    SWITCH(misfit_is_no_memory),
+    SWITCH(depths_rounded),         SWITCH(overrun_loses),      SWITCH(completions_stay),
+    SWITCH(atomics_apart),          SWITCH(arm_tells_old),      SWITCH(zero_length_checked),
 };
 
 static struct dock_profile chosen;

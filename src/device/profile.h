@@ -19,6 +19,10 @@ struct dock_profile {
     bool wrong_op_refused;
     // Requests posted in RESET, INIT or RTR, receives in RESET: taken and lost, else refused (EINVAL).
     bool early_post_lost;
+    // The same: taken, and executed when the queue is ready. Wins over the one above.
+    bool early_post_kept;
+    // Posts in ERR: refused (EINVAL), or taken and lost. Else each completes as flushed.
+    bool error_post_refused, error_post_lost;
     // A slot of a send queue is free when its request was executed, else when a completion that covers it was
     // polled.
     bool slot_free_at_execution;
@@ -41,6 +45,9 @@ struct dock_profile {
     // Arming a CQ in which completions stand raises the event at once, so that it may be found empty when the
     // event is read. Else only what comes afterwards does.
     bool arm_tells_old;
+    // The remote key of a request without bytes is looked at as any other. Else such a request names no
+    // memory.
+    bool zero_length_checked;
 };
 
 // Never NULL, never changes after the first call. Any thread.

@@ -65,6 +65,7 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     c->dev = dev;
     c->waiter = &dev->waiter;
     c->moving = &dev->pages_move;
+    c->zero_length_checked = dock_profile()->zero_length_checked;
     c->atomics_apart = dock_profile()->atomics_apart;
     c->source_eid = qp->attr.tell_eid ? qp->attr.eid : NULL;
     c->fabric = dev->fabric ? dev->fabric : who == dev->waiter.me ? &dock_fabric_self : &dock_fabric_host;

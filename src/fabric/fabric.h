@@ -94,7 +94,8 @@ struct dock_conn {
     bool views; // the four below are open for `serial`
     bool xrc;   // of an XRC initiator: leads to its target or, `via` it, to a shared queue
     bool force_plain;
-    bool atomics_apart; // a read and a write, on memory that is mapped too
+    bool zero_length_checked; // the remote key of a request without bytes
+    bool atomics_apart;       // a read and a write, on memory that is mapped too
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
     const struct dock_waiter *waiter;

@@ -22,7 +22,7 @@ static const struct row {
     const char *profile;
     uint32_t vendor_id;
     int arm_without_channel; // what ibv_req_notify_cq returns
-    int early_send;          // what a send in RESET, INIT, RTR returns; where 0 it is lost
+    int early_send;          // what a send in RESET, INIT, RTR returns; where 0 it is lost, or `kept`
     int foreign_op;          // what the post of a READ to a UD queue returns; where 0 it completes in error
     int one_too_many;        // a post to a queue whose requests are executed and not polled
     int misfit;              // a post with more SGEs, or inline bytes, than the queue was created for
@@ -31,36 +31,38 @@ static const struct row {
     bool stay;               // completions of a queue that is destroyed
     bool apart;              // atomics lose what a CPU stores meanwhile
     bool old_told;           // arming a CQ in which a completion stands is an event
+    bool kept;               // what was posted too early and taken
+    int post_in_error;       // 0: taken and flushed, or lost, EINVAL
+    bool lost_in_error;
+    bool zero_checked; // the remote key of a request without bytes
 } rows[] = {
-    {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}, false, false, false, false},
-    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0, EINVAL, {5, 5, 5}, true, true, true, false},
-    {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM, ENOMEM, {8, 7, 7}, false, false, true, false},
-    {"udma", 0x02dd0c, 0, EINVAL, 0, EINVAL, EINVAL, {5, 5, 5}, false, false, false, false},
-    {"nonsense",
-     0x02dd0c,
-     EINVAL,
-     EINVAL,
-     0,
-     ENOMEM,
-     EINVAL,
-     {5, 5, 5},
-     false,
-     false,
-     false,
-     false}, // strict
+    {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = false},
+    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0, EINVAL, {5, 5, 5}, .survives = true, .stay = true, .apart = true},
+    {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM, ENOMEM, {8, 7, 7}, .apart = true},
+    {"udma", 0x02dd0c, 0, EINVAL, 0, EINVAL, EINVAL, {5, 5, 5}, .kept = false},
+    {"nonsense", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = false}, // strict
     // Single switches behind a name; one that is unknown changes nothing.
-    {"strict,early_post_lost,nonsense",
+    {"strict,early_post_lost,nonsense", 0x02dd0c, EINVAL, 0, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = false},
+    {"strict,error_post_refused",
      0x02dd0c,
      EINVAL,
-     0,
+     EINVAL,
      0,
      ENOMEM,
      EINVAL,
      {5, 5, 5},
-     false,
-     false,
-     false,
-     false},
+     .post_in_error = EINVAL},
+    {"strict,error_post_lost,zero_length_checked",
+     0x02dd0c,
+     EINVAL,
+     EINVAL,
+     0,
+     ENOMEM,
+     EINVAL,
+     {5, 5, 5},
+     .lost_in_error = true,
+     .zero_checked = true},
+    {"strict,early_post_kept", 0x02dd0c, EINVAL, 0, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = true},
     {"strict,completions_stay,overrun_loses,arm_tells_old,-arm_needs_channel",
      0x02dd0c,
      0,
@@ -69,10 +71,9 @@ static const struct row {
      ENOMEM,
      EINVAL,
      {5, 5, 5},
-     true,
-     true,
-     false,
-     true},
+     .survives = true,
+     .stay = true,
+     .old_told = true},
     {"mlx5,-depths_rounded,-early_post_lost,-atomics_apart",
      0x0002c9,
      0,
@@ -81,10 +82,7 @@ static const struct row {
      ENOMEM,
      ENOMEM,
      {5, 5, 5},
-     false,
-     false,
-     false,
-     false},
+     .kept = false},
 };
 
 static void identity(const struct row *row)
@@ -125,7 +123,15 @@ static void early(const struct row *row)
     CHECK_INT(post(&l, &wr), row->early_send);
     step(&l, IBV_QPS_RTS, &to_r);
     end_to_rts(&r, &to_l);
+    for (unsigned i = 0; row->kept && i < 3; i++)
+        expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
     expect_empty(l.cq, 10);
+    if (row->kept) {
+        struct ibv_send_wr message = send_wr(3, IBV_WR_SEND, &sge, 0, 0);
+        CHECK_INT(post(&l, &message), 0);
+        expect_wc(r.rcq, 9, IBV_WC_SUCCESS, NULL);
+        expect_wc(l.cq, 3, IBV_WC_SUCCESS, NULL);
+    }
     wr.wr_id = 2;
     CHECK_INT(post(&l, &wr), 0);
     expect_wc(l.cq, 2, IBV_WC_SUCCESS, NULL);
@@ -240,6 +246,52 @@ static void depths(const struct row *row)
     CHECK_INT(ibv_destroy_cq(cq), 0);
     CHECK_INT(ibv_dealloc_pd(pd), 0);
     CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+// Posts of either kind in ERR, sends in both forms.
+static void in_error(const struct row *row)
+{
+    const struct end_options builders = {.builders = true};
+    bool flushed = !row->post_in_error && !row->lost_in_error;
+    struct end l, r;
+
+    pair_open(&l, &r, &builders);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, r.mr->rkey);
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(l.qp);
+    end_to(&l, IBV_QPS_ERR);
+    CHECK_INT(post(&l, &wr), row->post_in_error);
+    ibv_wr_start(ex);
+    ex->wr_id = 2;
+    ibv_wr_rdma_write(ex, r.mr->rkey, (uintptr_t)r.buf);
+    ibv_wr_set_sge(ex, l.mr->lkey, (uintptr_t)l.buf, 8);
+    CHECK_INT(ibv_wr_complete(ex), row->post_in_error);
+    CHECK_INT(post_recv(&l, 3, 0, 8), row->post_in_error);
+    for (unsigned id = 1; flushed && id <= 2; id++)
+        expect_wc(l.cq, id, IBV_WC_WR_FLUSH_ERR, NULL);
+    if (flushed)
+        expect_wc(l.rcq, 3, IBV_WC_WR_FLUSH_ERR, NULL);
+    expect_empty(l.cq, 1);
+    expect_empty(l.rcq, 1);
+    pair_close(&l, &r);
+}
+
+static void no_bytes(const struct row *row)
+{
+    static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct end l, r;
+        pair_open(&l, &r, NULL);
+        struct ibv_sge sge = end_sge(&l, 0, 0);
+        struct ibv_send_wr wr = send_wr(1, ops[i], &sge, (uintptr_t)r.buf, r.mr->rkey);
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+        wr.wr.rdma.rkey ^= 0x5500;
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, 1, row->zero_checked ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS, NULL);
+        pair_close(&l, &r);
+    }
 }
 
 static bool readable(int fd, int ms)
@@ -438,6 +490,8 @@ static void each_profile_does_what_its_row_says(void **state)
             foreign_op(&rows[i]);
             misfit(&rows[i]);
             depths(&rows[i]);
+            in_error(&rows[i]);
+            no_bytes(&rows[i]);
             overrun(&rows[i]);
             overrun_of_receives(&rows[i]);
             of_destroyed(&rows[i]);

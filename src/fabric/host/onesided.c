@@ -46,6 +46,8 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
     const struct dock_rkey *k;
     uint32_t left = x->len - x->done, n = left < DOCK_PIECE ? left : DOCK_PIECE, status;
 
+    if (!n && __builtin_expect(c->zero_length_checked, 0) && (status = check(c, x, &k)))
+        return fail(x, status);
     if (n) { // a zero-length request names no memory: its key is not looked at (IBTA vol 1, C9-88)
         status = check(c, x, &k);
         if (__builtin_expect(status, 0)) // of a WRITE the local side comes first: nothing has left yet

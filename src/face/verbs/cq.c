@@ -2,7 +2,6 @@
 // Completion channels and completion queues; polling is in verbs_data.c and cq_ex.c.
 #include <stdlib.h>
 
-#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 // ---- channels

@@ -2,7 +2,6 @@
 // Queue pairs: creation, modification, query, destruction.
 #include <stdlib.h>
 
-#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 #define OP(name) (1u << IBV_WR_##name)

@@ -4,7 +4,6 @@
 // nothing is published before wr_complete, and after any error nothing at all.
 #include <stdlib.h>
 
-#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 struct vb_build {
@@ -12,7 +11,7 @@ struct vb_build {
     struct dock_wr wr;
     int error; // the first, positive
     bool pending;
-    bool lost;                // taken in a state in which the profile loses requests
+    bool lost;                // in a state in which the profile takes none, or loses them
     struct vb_mw *bound;      // windows that it holds; their keys are back if it is aborted
     uint8_t inline_data[256]; // the device's most, rounded up
     struct dock_sge sge[DOCK_SGE_MAX];
@@ -266,9 +265,8 @@ static void wr_start(struct ibv_qp_ex *ex)
     qp->build->pending = false;
     qp->build->bound = NULL;
     qp->build->lost = !vb_takes_sends(&qp->build->post);
-    if (qp->build->lost && !dock_profile()->early_post_lost)
-        fail(qp->build, dock_refuse(EINVAL, "ibv_wr_start: queue %u is not in a state that takes requests",
-                                    ex->qp_base.qp_num));
+    if (qp->build->lost)
+        fail(qp->build, vb_refuse_state(qp, dock_post_state(&qp->build->post), "ibv_wr_start"));
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)

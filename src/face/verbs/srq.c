@@ -2,7 +2,6 @@
 // Shared receive queues.
 #include <stdlib.h>
 
-#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 static int check(const struct dock_limits *l, const struct ibv_srq_attr *a, const char *call)

@@ -2,7 +2,6 @@
 // The hot path: a WR of verbs becomes one of the device, a completion of the device becomes a wc.
 // Nothing here may allocate, take a lock of its own or make a system call.
 #include "base/address.h"
-#include "device/profile.h"
 #include "face/verbs/verbs_face.h"
 
 static_assert(sizeof(struct ibv_sge) == sizeof(struct dock_sge),
@@ -191,10 +190,18 @@ static inline int take_wr(struct vb_qp *qp, const struct ibv_send_wr *wr, struct
     return take_operands(qp, wr, w);
 }
 
-// 0 where the profile takes such requests and loses them.
-static __attribute__((noinline, cold)) int refuse_state(const struct vb_qp *qp, const char *call)
+bool vb_takes_nevertheless(enum dock_state state)
 {
-    if (dock_profile()->early_post_lost)
+    const struct dock_profile *p = dock_profile();
+
+    return state == DOCK_ERR ? !p->error_post_refused && !p->error_post_lost : p->early_post_kept;
+}
+
+int vb_refuse_state(const struct vb_qp *qp, enum dock_state state, const char *call)
+{
+    const struct dock_profile *p = dock_profile();
+
+    if (state == DOCK_ERR ? p->error_post_lost : p->early_post_lost)
         return 0;
     return dock_refuse(EINVAL, "%s: queue %u is not in a state that takes this request", call,
                        qp->ex.qp_base.qp_num);
@@ -210,7 +217,7 @@ int vb_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 
     dock_post_begin(qp->dev, &post);
     if (__builtin_expect(!vb_takes_sends(&post), 0)) {
-        err = refuse_state(qp, "ibv_post_send");
+        err = vb_refuse_state(qp, dock_post_state(&post), "ibv_post_send");
         if (!err)
             wr = NULL;
     }
@@ -273,9 +280,11 @@ static int post_receives(struct dock_rq *rq, struct ibv_recv_wr *wr, struct ibv_
 int vb_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     struct vb_qp *qp = vb_qp(ibqp);
+    enum dock_state state = dock_qp_state(qp->dev);
+    bool odd = state == DOCK_RESET || state == DOCK_ERR;
 
-    if (__builtin_expect(!qp->rq || dock_qp_state(qp->dev) == DOCK_RESET, 0)) {
-        int err = qp->rq ? refuse_state(qp, "ibv_post_recv")
+    if (__builtin_expect(!qp->rq || (odd && !vb_takes_nevertheless(state)), 0)) {
+        int err = qp->rq ? vb_refuse_state(qp, state, "ibv_post_recv")
                          : dock_refuse(EINVAL, "ibv_post_recv: queue %u receives through a shared queue",
                                        ibqp->qp_num);
         if (err && bad_wr)

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "device/cq.h"
 #include "device/device.h"
+#include "device/profile.h"
 #include "device/rq.h"
 #include "device/sq.h"
 
@@ -274,13 +275,17 @@ static inline void *vb_none(int error)
     return NULL;
 }
 
-// Strict: a send queue takes requests in RTS, SQD, SQE and ERR. Between dock_post_begin and dock_post_end,
-// so that no change of state comes between.
+// Outside RTS, SQD and SQE, where each send queue takes requests: does the profile have it taken and kept?
+bool vb_takes_nevertheless(enum dock_state state);
+// EINVAL, or 0 where the profile takes such requests and loses them.
+int vb_refuse_state(const struct vb_qp *qp, enum dock_state state, const char *call);
+
+// Between dock_post_begin and dock_post_end, so that no change of state comes between.
 static inline bool vb_takes_sends(const struct dock_post *post)
 {
     enum dock_state state = dock_post_state(post);
 
-    return state != DOCK_RESET && state != DOCK_INIT && state != DOCK_RTR;
+    return (unsigned)state - DOCK_RTS <= DOCK_SQE - DOCK_RTS || vb_takes_nevertheless(state);
 }
 
 // More of something than a queue was created for.
