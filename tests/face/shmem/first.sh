@@ -11,4 +11,10 @@ for n in 1 2 4; do
     done)
     expect "$n PEs hear of their neighbours" "$wanted" "$(sort <<<"$out")"
 done
+
+# What a completion costs is paid for one request in 64, and for the one of quiet; a get would be signaled each.
+DRYDOCK_SHMEM=queue DRYDOCK_LOG=info job 2 "$programs/first_prog"
+expect "by requests: ends well" 0 $status
+expect "a thousand puts and a quiet: 16 completions" "1001 WRs posted, 1001 executed, 8000 bytes out, 16 completions" \
+    "$(sed -n 's/.*ends: \(1001 WRs posted, .* completions\),.*/\1/p' <<<"$err")"
 end_of_test

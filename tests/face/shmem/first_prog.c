@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Every PE writes its number to its neighbour: into the heap and into a static object.
+// Every PE writes its number to its neighbour: into the heap and into a static object. PE 0 then puts a thousand times
+// through a context of its own, whose queue the device sums up at its end.
 #include <shmem.h>
 #include <stdio.h>
 
 static long there = -1;
+
+static void put_a_thousand_times(long *dest, const long *source)
+{
+    shmem_ctx_t ctx;
+
+    if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx))
+        shmem_global_exit(3);
+    for (int i = 0; i < 1000; i++)
+        shmem_ctx_long_put_nbi(ctx, dest, source, 1, 1);
+    shmem_ctx_quiet(ctx);
+    shmem_ctx_destroy(ctx);
+}
 
 int main(void)
 {
@@ -18,6 +31,9 @@ int main(void)
     shmem_barrier_all();
     printf("PE %d of %d: heap %ld, static %ld\n", me, n, *heap, there);
     int wrong = *heap != left || there != left || shmem_long_g(heap, left) != (left + n - 1) % n;
+    shmem_barrier_all();
+    if (me == 0 && n > 1)
+        put_a_thousand_times(heap, &mine);
     shmem_free(heap);
     shmem_finalize();
     return wrong;
