@@ -156,6 +156,49 @@ static void what_was_never_rung_for_goes_with_the_queue(void **state)
     upair_close(&l, &r);
 }
 
+static void move_to(struct uend *e, urma_jetty_state_t state)
+{
+    urma_jfs_attr_t a = {.mask = JFS_STATE, .state = state};
+
+    CHECK_INT(urma_modify_jfs(e->jfs, &a), 0);
+}
+
+// As they are not executed any more, somebody hands them back: in ERROR a completion, in SUSPENDED the flush
+// call.
+static void in_error_and_suspended_they_come_back(void **state)
+{
+    const struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
+    bool seen[KEPT] = {false};
+    struct uend l, r;
+    urma_cr_t cr[16];
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    wait_kept(&l, &r, "the end");
+    move_to(&l, URMA_JETTY_STATE_ERROR);
+    for (unsigned i = 0; i <= KEPT; i++) { // the mark is among them
+        CHECK(ucr_poll(l.jfc, cr, 5000));
+        if (cr[0].status == URMA_CR_WR_FLUSH_ERR)
+            seen[cr[0].user_ctx] = true;
+        else
+            CHECK_INT(cr[0].status, URMA_CR_WR_FLUSH_ERR_DONE);
+    }
+    for (unsigned i = 0; i < KEPT; i++)
+        CHECK(seen[i]);
+    upair_close(&l, &r);
+
+    upair_open(&l, &r, &o);
+    wait_kept(&l, &r, "the flush");
+    move_to(&l, URMA_JETTY_STATE_SUSPENDED);
+    CHECK(ucr_poll(l.jfc, cr, 5000));
+    CHECK_INT(cr[0].status, URMA_CR_WR_SUSPEND_DONE);
+    CHECK_INT(urma_flush_jfs(l.jfs, 16, cr), KEPT);
+    for (unsigned i = 0; i < KEPT; i++)
+        CHECK_INT(cr[i].user_ctx, i);
+    CHECK_INT(*far_word(&r, 1), 0);
+    upair_close(&l, &r);
+}
+
 static void a_full_ring_counts_what_was_kept(void **state)
 {
     struct uend_options o = {.mode = URMA_TM_RC};
@@ -306,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_posted_with_db_bypass_waits_for_one_later_ring),
         cmocka_unit_test(what_was_never_rung_for_goes_with_the_queue),
+        cmocka_unit_test(in_error_and_suspended_they_come_back),
         cmocka_unit_test(a_full_ring_counts_what_was_kept),
         cmocka_unit_test(what_is_wrong_is_refused_and_posts_nothing),
         cmocka_unit_test(a_jfs_is_driven_by_stores_alone),
