@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every PE writes its number to its neighbour: into the heap and into a static object. PE 0 then puts a thousand times
-// through a context of its own, whose queue the device sums up at its end.
+// Every PE writes its number to its neighbour: into the heap and into a static object. PE 0 then puts a
+// thousand times through a context of its own, whose queue the device sums up at its end.
 #include <shmem.h>
 #include <stdio.h>
 
