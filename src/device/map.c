@@ -50,7 +50,11 @@ void *dock_map_at(const struct dock_map *m)
 
 void dock_map_close(struct dock_map *m)
 {
-    dock_fabric_unmap(m);
+    struct dock_dev *dev = m->way.dev;
+
+    if (dock_idtable_mine(&dev->ids_table,
+                          dev->waiter.me)) // a forked child has neither the mapping nor the view
+        dock_fabric_unmap(m);
     free(m);
 }
 

@@ -192,6 +192,14 @@ static void moderation_wakes_for_several_completions_at_once(void **state)
     CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
     CHECK_INT(urma_wait_jfc(l.jfce, 1, 5000, fired), 1);
     urma_ack_jfc(fired, &one, 1);
+    for (urma_cr_t cr; urma_poll_jfc(l.jfc, 1, &cr) == 1;)
+        ;
+    attr.moderate_period = 1000; // one alone is told when the time is over
+    CHECK_INT(urma_modify_jfc(l.jfc, &attr), 0);
+    CHECK_INT(urma_rearm_jfc(l.jfc, false), 0);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    CHECK_INT(urma_wait_jfc(l.jfce, 1, 5000, fired), 1);
+    urma_ack_jfc(fired, &one, 1);
     upair_close(&l, &r);
 }
 

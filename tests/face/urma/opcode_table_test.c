@@ -61,9 +61,12 @@ static const struct place {
     const char *name;
     urma_transport_mode_t mode;
     bool halves;
+    bool lock_free; // JFS or jetty, JFR, JFC
 } places[] = {
-    {"RM jetty", URMA_TM_RM, false}, {"RM JFS", URMA_TM_RM, true},    {"RC jetty", URMA_TM_RC, false},
-    {"RC JFS", URMA_TM_RC, true},    {"UM jetty", URMA_TM_UM, false}, {"UM JFS", URMA_TM_UM, true},
+    {"RM jetty", URMA_TM_RM, false, false},           {"RM JFS", URMA_TM_RM, true, false},
+    {"RC jetty", URMA_TM_RC, false, false},           {"RC JFS", URMA_TM_RC, true, false},
+    {"UM jetty", URMA_TM_UM, false, false},           {"UM JFS", URMA_TM_UM, true, false},
+    {"RM jetty, lock_free", URMA_TM_RM, false, true},
 };
 
 static struct uend l, r;
@@ -282,6 +285,7 @@ static void every_opcode_in_every_mode_with_every_flag(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct uend_options opt = {.mode = places[i].mode, .halves = places[i].halves, .events = true};
+        opt.flag.bs.lock_free = opt.jfr_flag.bs.lock_free = opt.jfc_flag.bs.lock_free = places[i].lock_free;
         upair_open(&l, &r, &opt);
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
             for (uint32_t flags = 0; flags < 2 * INLINE; flags++)
