@@ -87,6 +87,10 @@ static void owner(int sock)
         strcpy(e.buf + AT + 300, "still there");
     }
     meet(sock);
+    meet(sock); // a forked child of the importer has given it back
+    if (in_arena)
+        CHECK_INT(urma_unregister_seg(lent), URMA_FAIL);
+    meet(sock);
     meet(sock); // it is not mapped any more
     CHECK_INT(urma_unregister_seg(lent), 0);
     uend_close(&e);
@@ -104,9 +108,8 @@ static void mapper(int sock)
     t = map(&e, &seg, UEND_TOKEN, 0);
     if (!in_arena) {
         CHECK(t == NULL && errno == EOPNOTSUPP);
-        meet(sock);
-        meet(sock);
-        meet(sock);
+        for (unsigned i = 0; i < 5; i++)
+            meet(sock);
         uend_close(&e);
         return;
     }
@@ -133,6 +136,8 @@ static void mapper(int sock)
     int status;
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK_INT(status, 0);
+    meet(sock);
+    meet(sock);
     CHECK(!strcmp(window(t) + 300, "still there"));
     char *gone = window(t), rights[5];
     CHECK_INT(urma_unimport_seg(t), 0);
