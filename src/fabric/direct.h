@@ -26,18 +26,26 @@ static inline bool dock_direct_answers(const struct dock_conn *c)
            peer == DOCK_PEER_ANY;
 }
 
-// Enter the target's memory. false: the long way must find out why (a queue in RTR or never checked, nobody
-// there); nothing is held then.
+// A queue in RTR answers for good, as that of a program that is only written to; it is told of its first
+// message by the long way.
+static inline bool dock_direct_open(const struct dock_qrec *q)
+{
+    uint32_t state = dock_acquire32(&q->state); // pairs with the publish in dock_qp_modify
+
+    return __builtin_expect(state == DOCK_RTS, 1) ||
+           (state == DOCK_RTR && dock_peek32(&q->attention) & DOCK_ATTN_COMM);
+}
+
+// Enter the target's memory. false: the long way must find out why (a queue that was never checked or heard
+// nothing yet, nobody there); nothing is held then.
 static inline bool dock_direct_enter(struct dock_conn *c)
 {
     const struct dock_qrec *q = c->queue;
 
     dock_set64(&c->hazard->busy, ++c->hazard_value);
     dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
-    // the state pairs with the publish in dock_qp_modify
-    if (__builtin_expect(dock_acquire32(&q->state) == DOCK_RTS && c->views &&
-                             dock_peek32(&q->serial) == c->serial && dock_direct_answers(c) &&
-                             !dock_peek32(&c->peer->dead),
+    if (__builtin_expect(dock_direct_open(q) && c->views && dock_peek32(&q->serial) == c->serial &&
+                             dock_direct_answers(c) && !dock_peek32(&c->peer->dead),
                          1))
         return true;
     dock_direct_leave(c);

@@ -390,29 +390,6 @@ static void neighbours_become_one_mapping(void **state)
     munmap(p, N * PAGE);
 }
 
-static void nothing_grows(void **state)
-{
-    struct fix *f = *state;
-    unsigned cycles = test_long() ? 1000000 : 2000 / slow_down();
-    char *p = map_pages(16);
-    struct stat before, after;
-    unsigned maps = 0;
-
-    for (unsigned i = 0; i <= cycles; i++) {
-        if (i == cycles / 10) {
-            maps = maps_count();
-            assert_int_equal(fstat(f->devs[1]->arena.view.fd, &before), 0);
-        }
-        dereg(reg(f, p + i % 9 * PAGE, (1 + i % 3) * PAGE));
-    }
-    assert_int_equal(fstat(f->devs[1]->arena.view.fd, &after), 0);
-    assert_int_equal(after.st_size, before.st_size);
-    // The table of segments fills up once, whoever uses it.
-    assert_in_range(after.st_blocks, 0, before.st_blocks + 64 + f->devs[1]->nsegments * 64 / 512);
-    assert_in_range(maps_count(), 0, maps + 2);
-    munmap(p, 16 * PAGE);
-}
-
 static void the_stack_stays_where_it_is(void **state)
 {
     struct fix *f = *state;
@@ -532,7 +509,6 @@ int main(void)
         cmocka_unit_test(memory_unmapped_while_registered),
         cmocka_unit_test(memory_moved_while_registered),
         cmocka_unit_test(neighbours_become_one_mapping),
-        cmocka_unit_test(nothing_grows),
         cmocka_unit_test(the_stack_stays_where_it_is),
         cmocka_unit_test(beside_a_control_block),
         cmocka_unit_test(not_beside_io_uring),

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "device/internal.h"
 #include "device/state.h"
+#include "fabric/direct.h"
 #include "lib/duo.h"
 
 #define STATES 9
@@ -190,7 +191,7 @@ static void in_rtr_the_first_message_tells_that_the_connection_stands(void **sta
 
     (void)state;
     duo_open(&d, SELF_ARENA, &o);
-    m.mask = DOCK_MOD_STATE;
+    m.mask = DOCK_MOD_STATE | DOCK_MOD_ACCESS;
     m.state = DOCK_INIT;
     assert_int_equal(dock_qp_modify(d.near.e.qp, &m), 0);
     m.mask |= DOCK_MOD_DEST;
@@ -207,6 +208,20 @@ static void in_rtr_the_first_message_tells_that_the_connection_stands(void **sta
     assert_int_equal(wc.status, DOCK_OK);
     assert_int_equal(event(3000 * slow_down()), DOCK_EVENT_COMM_EST);
     assert_int_equal(event(2), -1);
+    assert_true(end_wait(d.far->e.scq, &wc, 3000 * slow_down()));
+    // From the second request on the short way is open, as to a queue in RTS.
+    struct dock_conn *c = &d.far->e.qp->conn;
+    assert_true(dock_direct_enter(c));
+    dock_direct_leave(c);
+    wr = wr_onesided(DOCK_OP_WRITE, &d.far->e, &sge, 0, 8, &at, (uintptr_t)d.near.e.mem);
+    assert_int_equal(end_post(&d.far->e, &wr), 0);
+    assert_true(end_wait(d.far->e.scq, &wc, 3000 * slow_down()));
+    assert_int_equal(wc.status, DOCK_OK);
+    assert_int_equal(event(2), -1);
+    m.mask = DOCK_MOD_STATE;
+    m.state = DOCK_ERR;
+    assert_int_equal(dock_qp_modify(d.near.e.qp, &m), 0);
+    assert_false(dock_direct_enter(c));
     duo_close(&d);
 }
 

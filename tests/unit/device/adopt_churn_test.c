@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// timeout: 60
+// Nothing grows however often memory is registered and deregistered: mappings, memory of the arena, its
+// length, heap, descriptors. A long run does it a million times.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/seed.h"
+#include "device/internal.h"
+#include "lib/duo.h"
+#include "lib/fork.h"
+#include "lib/maps.h"
+
+#define PAGE 4096u
+#define BUFFERS 64u
+#define STRIDE (4u * PAGE) // from a buffer to the next; the last page of each belongs to none
+#define LEN ((size_t)BUFFERS * STRIDE)
+#define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_WRITE)
+
+struct fix {
+    struct dock_dev *dev;
+    uint32_t pd;
+    char *mem;
+    uint64_t random;
+};
+
+static struct dock_mr *reg(const struct fix *f, const char *at, size_t len)
+{
+    struct dock_mr *mr;
+
+    assert_int_equal(dock_mr_register(f->dev, f->pd, (uintptr_t)at, len, (uintptr_t)at, RIGHTS, &mr), 0);
+    return mr;
+}
+
+static void dereg(struct dock_mr *mr)
+{
+    assert_int_equal(dock_mr_deregister(mr), 0);
+}
+
+// Each makes at least `cycles` of them.
+static void the_same(struct fix *f, unsigned cycles)
+{
+    while (cycles--)
+        dereg(reg(f, f->mem, PAGE));
+}
+
+static void growing(struct fix *f, unsigned cycles)
+{
+    for (unsigned i = 0; i < cycles; i++)
+        dereg(reg(f, f->mem, (i % BUFFERS + 1) * PAGE));
+}
+
+static void shuffle(struct fix *f, unsigned *order)
+{
+    for (unsigned i = 0; i < BUFFERS; i++)
+        order[i] = i;
+    for (unsigned i = BUFFERS - 1; i; i--) {
+        f->random = dock_mix(f->random + i);
+        unsigned j = f->random % (i + 1), was = order[i];
+        order[i] = order[j];
+        order[j] = was;
+    }
+}
+
+// All of them at once, and away in another order.
+static void shuffled(struct fix *f, unsigned cycles)
+{
+    struct dock_mr *mr[BUFFERS];
+    unsigned order[BUFFERS];
+
+    for (unsigned done = 0; done < cycles; done += BUFFERS) {
+        shuffle(f, order);
+        for (unsigned i = 0; i < BUFFERS; i++)
+            mr[order[i]] = reg(f, f->mem + order[i] * STRIDE, (1 + order[i] % 3) * PAGE);
+        shuffle(f, order);
+        for (unsigned i = 0; i < BUFFERS; i++)
+            dereg(mr[order[i]]);
+    }
+}
+
+static void inside(struct fix *f, unsigned cycles)
+{
+    struct dock_mr *around = reg(f, f->mem, LEN);
+
+    for (unsigned i = 0; i < cycles; i++)
+        dereg(reg(f, f->mem + i % BUFFERS * STRIDE, PAGE));
+    dereg(around);
+}
+
+struct seen {
+    uint64_t blocks, length, heap;
+    unsigned maps, descriptors, table; // table: blocks of the segment table, which fills up once
+};
+
+static unsigned count_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static struct seen look(const struct fix *f)
+{
+    struct stat st;
+
+    assert_int_equal(fstat(f->dev->arena.view.fd, &st), 0);
+    return (struct seen){.blocks = (uint64_t)st.st_blocks,
+                         .length = (uint64_t)st.st_size,
+                         .heap = mallinfo2().uordblks,
+                         .maps = maps_count(),
+                         .table = dock_peek32(&f->dev->tid_high) * sizeof(struct dock_segrec) / 512,
+                         .descriptors = count_descriptors()};
+}
+
+static const struct pattern {
+    const char *name;
+    void (*run)(struct fix *, unsigned cycles);
+    unsigned cycles, many;
+} patterns[] = {
+    {"the same buffer", the_same, 500, 300000},
+    {"growing sizes", growing, 320, 200000},
+    {"64 buffers, in any order", shuffled, 640, 300000},
+    {"inside adopted memory", inside, 18000, 1000000},
+};
+
+static void nothing_grows(void **state)
+{
+    struct fix f = {.random = dock_seed()};
+
+    (void)state;
+    print_message("DRYDOCK_SEED=%#" PRIx64 " repeats the order\n", f.random);
+    assert_int_equal(dock_dev_open(NULL, &f.dev), 0);
+    if (f.dev->adopt.mode == DOCK_ADOPT_OFF) {
+        assert_int_equal(dock_dev_close(f.dev), 0);
+        skip();
+    }
+    assert_int_equal(dock_pd_create(f.dev, &f.pd), 0);
+    f.mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(f.mem, MAP_FAILED);
+    bytes_fill(f.mem, LEN, 5);
+    uint64_t sum = bytes_sum(f.mem, LEN);
+    for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        const struct pattern *p = &patterns[i];
+        unsigned cycles = test_long() ? p->many : p->cycles / slow_down();
+        p->run(&f, cycles / 10 + BUFFERS);
+        struct seen before = look(&f);
+        p->run(&f, cycles);
+        struct seen after = look(&f);
+        print_message("%s, %u cycles: %u mappings before and %u after, %" PRIu64 " and %" PRIu64
+                      " blocks, %" PRIu64 " and %" PRIu64 " bytes of heap\n",
+                      p->name, cycles, before.maps, after.maps, before.blocks, after.blocks, before.heap,
+                      after.heap);
+        assert_int_equal(after.length, before.length);
+        assert_in_range(after.maps, 0, before.maps + 2);
+        assert_int_equal(after.descriptors, before.descriptors);
+        assert_in_range(after.heap, 0, before.heap + 4096); // what stdio and the log keep
+        assert_in_range(after.blocks, 0, before.blocks + 8 + after.table - before.table);
+        assert_int_equal(maps_look(f.mem, LEN).adopted, 0);
+        assert_int_equal(bytes_sum(f.mem, LEN), sum);
+    }
+    munmap(f.mem, LEN);
+    assert_int_equal(dock_pd_destroy(f.dev, f.pd), 0);
+    assert_int_equal(dock_dev_close(f.dev), 0);
+}
+
+int main(void)
+{
+    if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
+        return 77;
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_grows)};
+
+    return cmocka_run_group_tests_name("memory that comes and goes", tests, NULL, NULL);
+}
