@@ -104,6 +104,15 @@ int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock
     return 0;
 }
 
+void dock_adopt_owns(struct dock_adopt *a, const int *fd, unsigned n)
+{
+    dock_adopt_lock();
+    a->owned = n < DOCK_ADOPT_OWN ? n : DOCK_ADOPT_OWN;
+    for (unsigned i = 0; i < a->owned; i++)
+        a->own[i] = fd[i];
+    dock_adopt_unlock();
+}
+
 void dock_adopt_engine(struct dock_adopt *a, bool runs)
 {
     pthread_attr_t attr;

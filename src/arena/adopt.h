@@ -76,6 +76,8 @@ struct dock_adopt_ops {
 
 struct dock_mirror;
 
+#define DOCK_ADOPT_OWN 6u
+
 // One per device.
 struct dock_adopt {
     enum dock_adopt_mode mode;
@@ -90,9 +92,11 @@ struct dock_adopt {
     uint64_t lingering; // pages without a registration that could not be moved back
     unsigned whole;     // regions that touch memory without holding it: every move concerns them
     bool paused;
-    bool closed;           // its device is; it is listed for the pages that stayed
-    bool moved_by_program; // the last move back did not find its pages where they were put
-    bool inherited;        // in a forked child: there is nothing to move back
+    bool closed;             // its device is; it is listed for the pages that stayed
+    bool moved_by_program;   // the last move back did not find its pages where they were put
+    bool inherited;          // in a forked child: there is nothing to move back
+    int own[DOCK_ADOPT_OWN]; // descriptors of its device
+    unsigned owned;
     // The engine thread works under the gate, and leaves it while it sleeps.
     pthread_mutex_t gate;
     bool engine;
@@ -105,6 +109,9 @@ enum dock_adopt_mode dock_adopt_wanted(void);
 
 int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
                     struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user);
+// These descriptors are the device's from now on, until it names others, and none before it closes them: as
+// long as the arena's leads to the arena they are not asked for what they are at every move.
+void dock_adopt_owns(struct dock_adopt *a, const int *fd, unsigned n);
 // true: the arena may go. false: pages of it are still the program's and could not be moved back; the
 // arena must stay as it is.
 bool dock_adopt_close(struct dock_adopt *a);

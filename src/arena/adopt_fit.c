@@ -194,19 +194,28 @@ static bool any_listed_pins(long dir)
     return pins || n < 0 || !listed;
 }
 
-// `own` is a descriptor that was looked at a moment ago, as those of /proc were. An `open` of 0: a kernel
-// that does not tell, or nothing is shown.
-static bool all_harmless(uint64_t open, long own)
+// A program that has closed descriptors of ours has closed all, that of the arena too: then `own` is NULL.
+static bool is_own(const struct dock_adopt *own, long fd)
+{
+    unsigned i = 0;
+
+    while (own && i < own->owned && own->own[i] != fd)
+        i++;
+    return own && (i < own->owned || fd == own->arena->view.fd);
+}
+
+// An `open` of 0: a kernel that does not tell, or nothing is shown.
+static bool all_harmless(uint64_t open, const struct dock_adopt *own)
 {
     if (!open || open != known.n || known.n > KNOWN)
         return false;
     for (unsigned i = 0; i < known.n; i++)
-        if (known.fd[i] != own && !dock_proc_is(known.fd[i]) && look_at(known.fd[i]) != HARMLESS)
+        if (!is_own(own, known.fd[i]) && !dock_proc_is(known.fd[i]) && look_at(known.fd[i]) != HARMLESS)
             return false;
     return true;
 }
 
-static bool descriptor_pins(long own)
+static bool descriptor_pins(const struct dock_adopt *own)
 {
     struct dock_proc list;
     bool pins;
@@ -239,7 +248,7 @@ static bool is_aio(void *found, const struct dock_vma *v)
 }
 
 // Descriptors last: then those that the rest looks at are known.
-enum dock_adopt_why dock_fit_process(long own)
+enum dock_adopt_why dock_fit_process(const struct dock_adopt *own)
 {
     bool aio = false;
 

@@ -80,7 +80,7 @@ static enum dock_adopt_why inspect(const struct dock_adopt *a, struct look *l)
         return DOCK_WHY_HOST;
     if (dock_maps_walk(l->lo, l->hi, look_again, l) || (!l->why && l->at < l->hi))
         return DOCK_WHY_CHANGED;
-    return l->why ? l->why : dock_fit_process(a->arena->view.fd);
+    return l->why ? l->why : dock_fit_process(a);
 }
 
 // Shared memory is not copied by fork: the child gets copies of its own (adopt_fork.c).
@@ -237,7 +237,7 @@ static enum dock_adopt_why undo(struct undo *u, uint64_t at, bool anywhere)
     enum dock_adopt_why why;
 
     u->by_file = dock_fit_arena(u->a);
-    why = dock_fit_process(u->by_file ? u->a->arena->view.fd : -1);
+    why = dock_fit_process(u->by_file ? u->a : NULL);
     if (why)
         return why;
     if (dock_maps_walk(at, at + (u->end - u->off), undo_one, u) || u->failed)

@@ -66,8 +66,9 @@ bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v);
 bool dock_vma_fits(const struct dock_vma *v);
 void dock_fit_learn(void);     // of this kernel, once
 void dock_fit_find_data(void); // what dock_vma_fits knows of .data; not in a stop
-// io_uring and the like; may run in a stop. `own` is a descriptor that is known not to be one, or -1.
-enum dock_adopt_why dock_fit_process(long own);
+// io_uring and the like; may run in a stop. `own`: whose descriptors are known not to be such, since that of
+// its arena was looked at; or NULL.
+enum dock_adopt_why dock_fit_process(const struct dock_adopt *own);
 // Is there room for `bytes` more in this process's cgroup?
 bool dock_fit_headroom(uint64_t bytes);
 // Say once that moving so many bytes breaks up huge pages.

@@ -14,6 +14,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "arena/idfile.h"
 #include "device/internal.h"
 #include "device/limits.h"
 
@@ -193,6 +194,16 @@ static enum dock_adopt_mode adoption(const struct dock_dev *dev)
     return late || dev->cfg.force_plain ? DOCK_ADOPT_OFF : dock_adopt_wanted();
 }
 
+// What stays open as long as the device does.
+static void name_descriptors(struct dock_dev *dev)
+{
+    const int own[] = {dev->dir.fd,    dev->ids_table.file->fd, dev->bell_fd,
+                       dev->listen_fd, dev->self_pidfd,         dev->epoll_fd};
+
+    static_assert(sizeof own / sizeof *own <= DOCK_ADOPT_OWN, "there is room for all of them");
+    dock_adopt_owns(&dev->adopt, own, sizeof own / sizeof *own);
+}
+
 int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
 {
     // Pages of its own: the program's heap may be adopted around its buffers, and what a move needs to go on
@@ -235,6 +246,7 @@ int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
     err = dock_engine_start(dev);
     if (err)
         goto no_engine;
+    name_descriptors(dev);
     *out = dev;
     return 0;
 no_engine:
@@ -265,6 +277,7 @@ int dock_dev_close(struct dock_dev *dev)
         return dock_refuse(-EBUSY,
                            "the device has %u queue pairs, %u CQs, %u shared receive queues, %u regions",
                            dev->n_qp, dev->n_cq, dev->n_srq, dev->n_mr + dev->n_mw);
+    dock_adopt_owns(&dev->adopt, NULL, 0);
     dock_engine_stop(dev);
     // While all of it stands: until then a move of another device's may pause this one.
     bool clean = dock_adopt_close(&dev->adopt);
