@@ -115,6 +115,17 @@ static unsigned count_descriptors(void)
     return n;
 }
 
+// Of this process; a sanitizer's own come with what is freed, so there only those of the buffers.
+static unsigned count_mappings(const struct fix *f)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return maps_look(f->mem, LEN).mappings;
+#else
+    (void)f;
+    return maps_count();
+#endif
+}
+
 static struct seen look(const struct fix *f)
 {
     struct stat st;
@@ -123,7 +134,7 @@ static struct seen look(const struct fix *f)
     return (struct seen){.blocks = (uint64_t)st.st_blocks,
                          .length = (uint64_t)st.st_size,
                          .heap = mallinfo2().uordblks,
-                         .maps = maps_count(),
+                         .maps = count_mappings(f),
                          .table = dock_peek32(&f->dev->tid_high) * sizeof(struct dock_segrec) / 512,
                          .descriptors = count_descriptors()};
 }
