@@ -6,6 +6,7 @@ static const struct dock_variable variables[] = {
     {"DRYDOCK_LOG", "error, warn, info or debug"},
     {"DRYDOCK_NAME", "the device's name"},
     {"DRYDOCK_PROFILE", "whose adapter's choices: strict, mlx5, rxe or udma; then switches"},
+    {"DRYDOCK_EVENTS", "completion events: exact, or noisy (some that nothing stands behind)"},
     {"DRYDOCK_ADOPT", "registered memory moves into the arena: inner, on or off"},
     {"DRYDOCK_SEED", "seed of every random decision"},
     {"DRYDOCK_STOPPED_MS", "patience with a stopped process that holds a lock, in milliseconds"},

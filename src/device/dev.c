@@ -27,6 +27,17 @@ static uint64_t number_of(const char *name, uint64_t usual)
     return text && *text ? strtoull(text, NULL, 0) : usual;
 }
 
+// What the manuals allow, and adapters do: a program must take an event that nothing stands behind.
+static bool wants_noise(void)
+{
+    const char *text = getenv("DRYDOCK_EVENTS");
+    bool noisy = text && !strcmp(text, "noisy");
+
+    if (text && *text && !noisy && strcmp(text, "exact") != 0)
+        dock_warn("DRYDOCK_EVENTS=%s is no mode (exact, noisy): exact it is", text);
+    return noisy;
+}
+
 static void read_config(struct dock_dev *dev, const struct dock_config *cfg)
 {
     if (cfg)
@@ -37,6 +48,7 @@ static void read_config(struct dock_dev *dev, const struct dock_config *cfg)
         dev->cfg.start_index ? dev->cfg.start_index : (uint32_t)number_of("DRYDOCK_START_INDEX", 0);
     if (!dev->cfg.stopped_ms)
         dev->cfg.stopped_ms = number_of("DRYDOCK_STOPPED_MS", STOPPED_MS);
+    dev->noisy = wants_noise();
     dev->waiter.stopped_limit_ns = dev->cfg.stopped_ms * 1000000;
     dev->waiter.ids = &dev->ids_table;
     dev->nsegments = 65536;

@@ -27,6 +27,7 @@ rping 127.0.0.1 7174
 rping "$local_ip" 7175 -S 4096
 rping 127.0.0.1 7176 -q
 rping ::1 7177
+DRYDOCK_EVENTS=noisy rping 127.0.0.1 7180
 
 # The persistent server takes one client after the other.
 persistent() {

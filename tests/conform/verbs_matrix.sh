@@ -233,6 +233,8 @@ for kind in FETCH_AND_ADD CMP_AND_SWAP; do
     perf ib_atomic_bw 1 -A $kind -n 200
     perf ib_atomic_lat 1 -A $kind -n 200
 done
+# Events that nothing stands behind (C32).
+DRYDOCK_EVENTS=noisy perf ib_send_lat 1 -e -n 100
 row "perftest, RC" perftest "ib_{write,read,send,atomic}_{bw,lat} -d drydock0 -x 1 -F [127.0.0.1]; also -a, -q, -l, -I, -e, -Q, -b, -A" \
     "runs; the same requests checked byte by byte beside it"
 # The other services, and posting through the ibv_wr_* builders, which perftest uses on a part it knows.

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -99,6 +100,42 @@ static void an_old_completion_raises_nothing(void **state)
     take_event(&l, l.cq);
     expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
     expect_wc(l.cq, 2, IBV_WC_SUCCESS, NULL);
+    pair_close(&l, &r);
+}
+
+// C32: each way of being noisy, and that who arms before he sleeps misses nothing.
+static void c32_a_noisy_device_raises_events_that_nothing_stands_behind(void **state)
+{
+    struct ibv_wc wc;
+    struct end l, r;
+    unsigned empty = 0;
+
+    (void)state;
+    setenv("DRYDOCK_EVENTS", "noisy", 1);
+    pair_open(&l, &r, &with_channel);
+    unsetenv("DRYDOCK_EVENTS");
+    for (unsigned i = 0; i < 16; i++) { // of an empty queue
+        CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0);
+        if (!readable(l.channel->fd, 0)) {
+            write_one(&l, &r, i);
+            take_event(&l, l.cq);
+            expect_wc(l.cq, i, IBV_WC_SUCCESS, NULL);
+            continue;
+        }
+        take_event(&l, l.cq);
+        CHECK(!poll_one(l.cq, &wc, 0));
+        write_one(&l, &r, i);
+        CHECK(!readable(l.channel->fd, 5)); // the arm is used up
+        expect_wc(l.cq, i, IBV_WC_SUCCESS, NULL);
+        empty++;
+    }
+    CHECK_INT(empty, 4);
+    write_one(&l, &r, 100);
+    CHECK(!readable(l.channel->fd, 20));
+    CHECK_INT(ibv_req_notify_cq(l.cq, 0), 0); // of what is old
+    take_event(&l, l.cq);
+    expect_wc(l.cq, 100, IBV_WC_SUCCESS, NULL);
+    CHECK(!readable(l.channel->fd, 5));
     pair_close(&l, &r);
 }
 
@@ -454,6 +491,7 @@ int main(void)
         cmocka_unit_test(arm_then_complete_gives_one_event),
         cmocka_unit_test(a_queue_that_is_not_armed_raises_nothing),
         cmocka_unit_test(an_old_completion_raises_nothing),
+        cmocka_unit_test(c32_a_noisy_device_raises_events_that_nothing_stands_behind),
         cmocka_unit_test(solicited_only_waits_for_solicited_or_failed),
         cmocka_unit_test(a_channel_can_be_non_blocking),
         cmocka_unit_test(a_blocked_reader_is_woken),

@@ -339,6 +339,42 @@ static void one_channel_tells_of_each_jfc_behind_it(void **state)
     upair_close(&l, &r);
 }
 
+// C32: a wait may end with a JFC that has nothing; who arms again before he waits again misses nothing.
+static void c32_a_noisy_jfce_tells_of_an_empty_jfc(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .events = true};
+    urma_jfc_t *fired[1];
+    uint32_t one = 1;
+    unsigned empty = 0;
+    struct uend l, r;
+    struct uwr w;
+    urma_cr_t cr;
+
+    (void)state;
+    setenv("DRYDOCK_EVENTS", "noisy", 1);
+    upair_open(&l, &r, &o);
+    unsetenv("DRYDOCK_EVENTS");
+    uend_wr(&l, &w, URMA_OPC_WRITE, 1, 0, 8);
+    for (unsigned i = 0; i < 8; i++) {
+        CHECK_INT(urma_rearm_jfc(l.jfc, i & 1), 0);
+        if (urma_wait_jfc(l.jfce, 1, 0, fired) == 1) {
+            CHECK_INT(urma_poll_jfc(l.jfc, 1, &cr), 0);
+            urma_ack_jfc(fired, &one, 1);
+            CHECK_INT(urma_rearm_jfc(l.jfc, false), 0);
+            empty++;
+        } else {
+            CHECK_INT(urma_rearm_jfc(l.jfc, false), 0);
+        }
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+        CHECK_INT(urma_wait_jfc(l.jfce, 1, 5000, fired), 1);
+        CHECK(fired[0] == l.jfc);
+        urma_ack_jfc(fired, &one, 1);
+        ucr_expect(l.jfc, 1, URMA_CR_SUCCESS, NULL);
+    }
+    CHECK_INT(empty, 4);
+    upair_close(&l, &r);
+}
+
 static void solicited_only_fires_for_what_was_solicited(void **state)
 {
     struct uend_options o = {.mode = URMA_TM_RM, .events = true};
@@ -550,6 +586,7 @@ int main(void)
         cmocka_unit_test(an_import_and_a_bind_by_notice),
         cmocka_unit_test(p5_wait_gives_a_count_and_an_event_is_never_missed),
         cmocka_unit_test(one_channel_tells_of_each_jfc_behind_it),
+        cmocka_unit_test(c32_a_noisy_jfce_tells_of_an_empty_jfc),
         cmocka_unit_test(solicited_only_fires_for_what_was_solicited),
         cmocka_unit_test(deletion_waits_for_acknowledgement),
         cmocka_unit_test(a_jfr_below_its_threshold_tells_once),
