@@ -217,7 +217,7 @@ struct dock_dev {
     dock_a32 *pd_users; // by pd; bit 31 = allocated
     uint32_t pd_cursor;
     uint32_t start_index;
-    bool noisy; // events also for what is old, or for nothing (DRYDOCK_EVENTS)
+    bool noisy;                  // events also for what is old, or for nothing (DRYDOCK_EVENTS)
     struct dock_worker *workers; // of a late fabric
     dock_a32 hazards_seen;       // the highest port->hazard_high that we saw
     dock_a32 pages_move;         // what port->moving tells the peers; that word is not ours alone
