@@ -2,6 +2,7 @@
 #include "base/probe.h"
 
 dock_probe_fn dock_probe_hook;
+bool dock_probe_straight;
 
 const char *const dock_moment_name[DOCK_MOMENT_COUNT] = {
     [DOCK_AT_POST] = "post",

@@ -192,8 +192,8 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
     struct dock_conn *c = &sq->qp->conn;
 
     if (!may_suit(sq, stay->pi) ||
-        __builtin_expect(dock_link_down() || dock_probe_hook || !c->peer || !c->fabric->direct ||
-                             dock_peek32(&sq->rec->state) != DOCK_RTS,
+        __builtin_expect(dock_link_down() || (dock_probe_hook && !dock_probe_straight) || !c->peer ||
+                             !c->fabric->direct || dock_peek32(&sq->rec->state) != DOCK_RTS,
                          0))
         return;
     dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Every moment that the device tells of, times the side that is struck, times the signal, times a target that
 // polls or sleeps, times a third process on the same shared receive queue. A moment that does not come on a
-// side is told as not reached and counts as nothing; one that comes on neither is missing, and fails. One
-// cell: moments_test MOMENT[@peer],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]; all of one moment:
-// moments_test MOMENT
-// timeout: 420
-// long-timeout: 3600
+// side is told as not reached and counts as nothing; one that comes on neither is missing, and fails. The
+// steps of the straight way of a SEND are rows of their own, of the sender alone. One cell: moments_test
+// MOMENT[@peer|@straight],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]; all of one moment: moments_test
+// MOMENT timeout: 420 long-timeout: 3600
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -18,6 +17,11 @@
 static struct kill_board *board;
 static uint64_t seed;
 
+// A moment of an own queue, of one of the peer's, of the straight way of a SEND.
+enum way { OWN, ABROAD, STRAIGHT };
+
+static const char *const way_name[] = {"", "@peer", "@straight"};
+
 struct sums {
     unsigned cells, reached, missed, bad;
     double slowest_ms;
@@ -26,7 +30,10 @@ struct sums {
 
 static void name_of(const struct kill_cell *c, char *out, size_t size)
 {
-    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment], c->abroad ? "@peer" : "",
+    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment],
+             c->straight ? "@straight"
+             : c->abroad ? "@peer"
+                         : "",
              kill_role_name[c->side], kill_how_name[c->how], c->asleep ? "asleep" : "busy",
              c->third ? "third" : "alone", c->occurrence);
 }
@@ -34,10 +41,10 @@ static void name_of(const struct kill_cell *c, char *out, size_t size)
 // Which of its occurrences: some moments are rare.
 static unsigned occurrence_of(const struct kill_cell *c)
 {
-    unsigned most = c->moment == DOCK_AT_CONNECT                                       ? 1
-                    : c->moment == DOCK_AT_REGISTER || c->moment == DOCK_AT_DEREGISTER ? 3
-                    : c->moment == DOCK_AT_STATE || c->side == KILL_TARGET             ? 6
-                                                                                       : 30;
+    unsigned most = c->moment == DOCK_AT_CONNECT                                          ? 1
+                    : c->moment == DOCK_AT_REGISTER || c->moment == DOCK_AT_DEREGISTER    ? 3
+                    : c->moment == DOCK_AT_STATE || c->side == KILL_TARGET || c->straight ? 6
+                                                                                          : 30;
 
     return 1 + (unsigned)(dock_decide(seed, (uint64_t)c->moment << 8 | c->side << 4 | c->how,
                                       c->asleep * 2u + c->third) %
@@ -74,19 +81,22 @@ static void run_cell(struct kill_cell *c, struct sums *sums)
 
 // A moment that does not come in one cell of a row comes in none: the others of that moment and side are not
 // run.
-static void run_row(int moment, bool abroad, enum kill_role side, struct sums *sums)
+static void run_row(int moment, enum way way, enum kill_role side, struct sums *sums)
 {
     unsigned missed = 0, n = 0;
 
     for (unsigned i = 0; i < KILL_HOWS * 4; i++) {
         struct kill_cell c = {.moment = moment,
-                              .abroad = abroad,
+                              .abroad = way == ABROAD,
+                              .straight = way == STRAIGHT,
                               .side = side,
                               .how = (enum kill_how)(i / 4),
                               .asleep = i & 1,
                               .third = i & 2};
         // Under a sanitizer the first, and of the others every other one, by the seed.
         if (i && test_slow() > 1 && (dock_mix(seed + (uint64_t)moment * 256 + i) & 1))
+            continue;
+        if (way == STRAIGHT && c.third) // a shared queue is never sent to that way
             continue;
         unsigned before = sums->missed;
         c.occurrence = missed ? 1 : occurrence_of(&c);
@@ -101,8 +111,8 @@ static void run_row(int moment, bool abroad, enum kill_role side, struct sums *s
         n++;
     }
     if (missed)
-        printf("not reached: %s%s on the %s, %u of %u cells\n", dock_moment_name[moment],
-               abroad ? "@peer" : "", kill_role_name[side], missed, n);
+        printf("not reached: %s%s on the %s, %u of %u cells\n", dock_moment_name[moment], way_name[way],
+               kill_role_name[side], missed, n);
 }
 
 // On one side at least.
@@ -116,19 +126,27 @@ static void demand(int moment, const char *whose, unsigned before, struct sums *
            dock_moment_name[moment], whose, (unsigned long long)seed, dock_moment_name[moment]);
 }
 
-// Completing is done in the own CQ and in the peer's: that is a row of its own.
-static void run_moment(int m, struct sums *sums)
+// Completing is done in the own CQ and in the peer's, and a SEND goes two ways: rows of their own.
+static void run_elsewhere(int m, enum way way, struct sums *sums)
 {
     unsigned before = sums->reached;
 
+    run_row(m, way, KILL_INITIATOR, sums);
+    demand(m, way_name[way], before, sums);
+}
+
+static void run_moment(int m, struct sums *sums)
+{
+    bool completing = m == DOCK_AT_CQE_LOCK || m == DOCK_AT_CQE_WRITE || m == DOCK_AT_COMPLETE;
+    unsigned before = sums->reached;
+
     for (enum kill_role side = KILL_INITIATOR; side <= KILL_TARGET; side++)
-        run_row(m, false, side, sums);
-    demand(m, "", before, sums);
-    if (m == DOCK_AT_CQE_LOCK || m == DOCK_AT_CQE_WRITE || m == DOCK_AT_COMPLETE) {
-        before = sums->reached;
-        run_row(m, true, KILL_INITIATOR, sums);
-        demand(m, "@peer", before, sums);
-    }
+        run_row(m, OWN, side, sums);
+    demand(m, way_name[OWN], before, sums);
+    if (completing)
+        run_elsewhere(m, ABROAD, sums);
+    if (completing || (m >= DOCK_AT_ENTER && m <= DOCK_AT_PLACE))
+        run_elsewhere(m, STRAIGHT, sums);
 }
 
 static int find(const char *const *names, int n, const char *name, size_t len)
@@ -151,7 +169,8 @@ static struct kill_cell parse(char *text)
         word[n++] = w;
     if (n < 5)
         exit(2);
-    c.abroad = strchr(word[0], '@') != NULL;
+    c.abroad = strstr(word[0], "@peer") != NULL;
+    c.straight = strstr(word[0], "@straight") != NULL;
     c.moment = find(dock_moment_name, DOCK_MOMENT_COUNT, word[0], strcspn(word[0], "@"));
     c.side = (enum kill_role)find(kill_role_name, 2, word[1], strlen(word[1]));
     c.how = (enum kill_how)find(kill_how_name, KILL_HOWS, word[2], strlen(word[2]));

@@ -19,9 +19,11 @@ static struct {
     int moment, signal;
     dock_a32 left; // 0: not armed
     unsigned occurrence;
-    bool abroad;
+    bool abroad, straight;
     uint32_t block; // of our own ids
 } strike;
+
+static _Thread_local bool on_straight_way; // completing is told by what both ways call
 
 void kill_wrong(const struct kill_part *p, const char *fmt, ...)
 {
@@ -38,9 +40,13 @@ void kill_wrong(const struct kill_part *p, const char *fmt, ...)
 static void at_moment(enum dock_moment at, uint32_t object, uint64_t sequence)
 {
     uint32_t left = dock_peek32(&strike.left);
+    bool straight = on_straight_way;
 
-    (void)sequence;
-    if ((int)at != strike.moment || left == 0 ||
+    if (sequence & DOCK_PROBE_STRAIGHT) {
+        straight = true;
+        on_straight_way = at != DOCK_AT_COMPLETE;
+    }
+    if ((int)at != strike.moment || left == 0 || (strike.straight && !straight) ||
         (strike.abroad && object >> DOCK_BLOCK_SHIFT == strike.block))
         return;
     while (left && !dock_claim32(&strike.left, &left, left - 1))
@@ -59,6 +65,7 @@ void kill_prepare(const struct kill_part *p)
     strike.moment = c->moment;
     strike.occurrence = c->occurrence;
     strike.abroad = c->abroad;
+    strike.straight = dock_probe_straight = c->straight;
     strike.signal = c->how == KILL_NOW ? SIGKILL : SIGSTOP;
     dock_probe_hook = at_moment;
 }

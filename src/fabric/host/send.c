@@ -37,6 +37,11 @@ static char *buffer(struct dock_conn *c, const struct dock_wqe_sge *s, uint32_t 
     return e->base + (s->va - e->mapped);
 }
 
+static void tell(enum dock_moment at, const struct dock_conn *c, uint32_t position)
+{
+    dock_probe(at, c->dest_qp, DOCK_PROBE_STRAIGHT | position);
+}
+
 // As dock_rq_take, of this very receive: another one who has the word, or had it, sends us the long way.
 static bool take(struct dock_conn *c, uint64_t word, uint32_t number)
 {
@@ -45,8 +50,11 @@ static bool take(struct dock_conn *c, uint64_t word, uint32_t number)
 
     if (dock_word_holder(word) || !dock_claim64(&c->rq.rec->ci, &word, dock_word_make(ci, w->me)))
         return false;
+    tell(DOCK_AT_ENTER, c, ci);
     dock_publish64(&c->rq.claims[number], dock_claim_make(w->me, c->dest_qp)); // pairs with device/fail.c
+    tell(DOCK_AT_CLAIM, c, ci);
     dock_word_unlock(&c->rq.rec->ci, w, ci + 1);
+    tell(DOCK_AT_TAKEN, c, ci);
     return true;
 }
 
@@ -69,6 +77,7 @@ static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *
     dock_cq_commit(&c->cq, c->waiter, tail,
                    DOCK_CQE_RECV | c->cqe_flags |
                        (m->op == DOCK_OP_SEND_IMM ? DOCK_ROP_SEND_IMM : DOCK_ROP_SEND) << 4);
+    tell(DOCK_AT_COMPLETE, c, tail);
     dock_host_arrived(c, m->len, solicited);
     return DOCK_OK;
 }
@@ -103,6 +112,7 @@ uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message 
         return DOCK_DIRECT_NOT;
     dock_fence_store(); // earlier requests of this queue are placed before this one
     dock_direct_copy(to, m->from, m->len);
+    tell(DOCK_AT_PLACE, c, dock_word_value(word));
     uint32_t status = complete(c, m, number);
     prepare(c, dock_word_value(word) + 1);
     if (__builtin_expect(status && dock_service_lossy(c->service), 0)) {
