@@ -34,8 +34,8 @@ extern const char *const dock_moment_name[DOCK_MOMENT_COUNT];
 // `object` is the id of the queue, CQ or segment, `sequence` the WR or position in it.
 typedef void (*dock_probe_fn)(enum dock_moment at, uint32_t object, uint64_t sequence);
 extern dock_probe_fn dock_probe_hook; // set before the first device opens
-// A listener closes the straight ways of requests (device/fast.c), unless it sets this: it delays nobody, and hears
-// of less.
+// A listener closes the straight ways of requests (device/fast.c), unless it sets this: it delays nobody, and
+// hears of less.
 extern bool dock_probe_straight;
 
 #define DOCK_PROBE_STRAIGHT (1ull << 63) // set in the sequence of a moment of the straight way
