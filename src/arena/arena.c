@@ -131,7 +131,8 @@ static bool is_ours(const struct dock_arena *a)
 {
     struct stat st;
 
-    return a->view.pid == getpid() && !fstat(a->view.fd, &st) && st.st_ino == a->inode;
+    return a->view.pid == getpid() && !fstat(a->view.fd, &st) && st.st_ino == a->view.inode &&
+           st.st_dev == a->view.device;
 }
 
 // Zero [off, off + size), and with it return every page that lies wholly in the free extent around it.
@@ -277,7 +278,6 @@ void dock_arena_free(struct dock_arena *a, uint64_t off, uint64_t size)
 
 int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
 {
-    struct stat st;
     uint64_t off = 0;
     int fd = -1, ret = 0;
 
@@ -293,12 +293,7 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     ret = -pthread_mutex_init(&a->lock, NULL);
     if (ret)
         goto close_view;
-    ret = fstat(a->view.fd, &st) ? -errno : 0;
-    if (ret)
-        dock_error("the arena that was made cannot be looked at: %s", strerror(-ret));
-    a->inode = ret ? 0 : st.st_ino;
-    if (!ret)
-        ret = grow(a);
+    ret = grow(a);
     if (!ret && first)
         ret = dock_arena_alloc(a, first, GRAIN, &off); // the first allocation of an empty window is at 0
     if (!ret && !dock_view_at(&a->view, 0, first))

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/order.h"
 
@@ -17,9 +18,12 @@
 
 // A mapping of somebody's arena, ours or a peer's. Mappings are MADV_DONTDUMP and MADV_DONTFORK. A window is
 // mapped whole and made accessible in chunks, so that mlockall(MCL_CURRENT), which fills what is accessible,
-// does not fill the holes of the file.
+// does not fill the holes of the file. Views of one file share its windows: in one process a word has one
+// address, whichever device looks at it, and ThreadSanitizer sees the device as two processes have it.
 struct dock_view {
     int fd;
+    dev_t device; // of the file, with
+    ino_t inode;
     unsigned shift;                       // of the window size
     unsigned chunk;                       // shift of the chunk size: 64 in a window, a page at least
     _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
@@ -77,7 +81,6 @@ struct dock_arena {
     struct dock_extent *held;  // given back while somebody may still write there
     dock_a32 holding;          // changed under the lock
     uint64_t size;             // of the file: a multiple of the window size
-    uint64_t inode;            // of the file: the program may close our descriptors
     uint64_t used;
 };
 

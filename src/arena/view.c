@@ -80,6 +80,23 @@ static void delist(struct dock_view *v)
         v->next->prev = v->prev;
 }
 
+// Another view of this process has the window mapped: its base. A forked child has none of its parent's
+// mappings, only the list. The lock of the views is held.
+static char *mapped_by_another(const struct dock_view *v, unsigned window)
+{
+    if (v->pid != getpid())
+        return NULL;
+    for (const struct dock_view *o = views; o; o = o->next) {
+        if (o == v || o->pid != v->pid || o->shift != v->shift || o->inode != v->inode ||
+            o->device != v->device)
+            continue;
+        char *base = atomic_load_explicit(&o->window[window], memory_order_relaxed); // under the lock
+        if (base)
+            return base;
+    }
+    return NULL;
+}
+
 static unsigned chunk_shift(unsigned shift)
 {
     unsigned page = (unsigned)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
@@ -90,6 +107,7 @@ static unsigned chunk_shift(unsigned shift)
 int dock_view_open(struct dock_view *v, int fd, unsigned shift)
 {
     int seals = fcntl(fd, F_GET_SEALS), ret = 0;
+    struct stat st;
 
     if (shift < SHIFT_MIN || shift > SHIFT_MAX) {
         dock_error("an arena with windows of 2^%u bytes is refused: 2^%d to 2^%d are possible", shift,
@@ -98,6 +116,9 @@ int dock_view_open(struct dock_view *v, int fd, unsigned shift)
     } else if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
         dock_error("an arena that its owner could shrink is refused: F_SEAL_SHRINK is missing");
         ret = -EPERM;
+    } else if (fstat(fd, &st)) {
+        ret = -errno;
+        dock_error("an arena cannot be looked at: %s", strerror(-ret));
     } else {
         ret = -pthread_mutex_init(&v->lock, NULL);
     }
@@ -106,6 +127,8 @@ int dock_view_open(struct dock_view *v, int fd, unsigned shift)
         return ret;
     }
     v->fd = fd;
+    v->device = st.st_dev;
+    v->inode = st.st_ino;
     v->shift = shift;
     v->chunk = chunk_shift(shift);
     v->pid = getpid();
@@ -126,7 +149,7 @@ void dock_view_close(struct dock_view *v)
         char *base = atomic_exchange(&v->window[i], NULL);
         dock_set64(&v->chunks[i], 0);
         // In a forked child something else may live at these addresses by now.
-        if (base && v->pid == getpid())
+        if (base && v->pid == getpid() && !mapped_by_another(v, i))
             munmap(base, size);
     }
     delist(v);
@@ -173,7 +196,9 @@ static char *window_at(struct dock_view *v, unsigned window)
     if ((window + 1) * size > (uint64_t)st.st_size)
         return NULL;
     dock_views_lock(); // nobody sees the mapping and takes it for the program's
-    base = map_window(v->fd, window * size, size);
+    base = mapped_by_another(v, window);
+    if (!base)
+        base = map_window(v->fd, window * size, size);
     if (base)
         atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_arena_offset
     dock_views_unlock();

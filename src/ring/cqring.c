@@ -16,9 +16,8 @@ static bool read_record(struct dock_view *view, uint64_t off, struct dock_cqview
     if (!rec)
         return false;
     uint32_t epoch = dock_acquire32(&rec->epoch); // pairs with the publish in dock_cqring_move
-    struct dock_cqrec seen = {
-        .ring = rec->ring, .size = rec->size, .depth = rec->depth, .id = rec->id, .flags = rec->flags};
-    if (rec->sum != dock_cqrec_sum(&seen) || seen.size == 0 || seen.size & (seen.size - 1) ||
+    struct dock_cqshape seen = dock_cqrec_shape(rec);
+    if (dock_peek32(&rec->sum) != dock_cqshape_sum(&seen) || seen.size == 0 || seen.size & (seen.size - 1) ||
         seen.depth > seen.size || seen.ring % 64)
         return false;
     struct dock_cqe *ring = dock_view_at(view, seen.ring, (uint64_t)seen.size * sizeof *ring);
@@ -52,6 +51,17 @@ int dock_cqview_open(struct dock_view *view, uint64_t off, struct dock_cqview *o
     return -EBADMSG;
 }
 
+// Published by what the caller publishes after it: the record's offset, or the epoch.
+static void reshape(struct dock_cqrec *rec, const struct dock_cqshape *s)
+{
+    dock_set64(&rec->ring, s->ring);
+    dock_set32(&rec->size, s->size);
+    dock_set32(&rec->depth, s->depth);
+    dock_set32(&rec->id, s->id);
+    dock_set32(&rec->flags, s->flags);
+    dock_set32(&rec->sum, dock_cqshape_sum(s));
+}
+
 // Every slot shows the opposite of what will make it valid at its first use.
 static void blank(struct dock_cqe *ring, uint32_t size, uint32_t start)
 {
@@ -66,12 +76,7 @@ void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t 
                         uint32_t depth, uint32_t id, uint32_t flags, uint32_t start)
 {
     blank(ring, size, start);
-    rec->ring = ring_off;
-    rec->size = size;
-    rec->depth = depth;
-    rec->id = id;
-    rec->flags = flags;
-    rec->sum = dock_cqrec_sum(rec);
+    reshape(rec, &(struct dock_cqshape){ring_off, size, depth, id, flags});
     dock_set64(&rec->tail, dock_word_make(start, 0));
     dock_set32(&rec->ci, start);
     dock_set32(&rec->ci_seen, start);
@@ -120,10 +125,7 @@ int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct 
     carry(v, ring, size, ci, tail);
     dock_set32(&rec->epoch, v->epoch + 1);
     dock_fence_store(); // odd before the first change
-    rec->ring = ring_off;
-    rec->size = size;
-    rec->depth = depth;
-    rec->sum = dock_cqrec_sum(rec);
+    reshape(rec, &(struct dock_cqshape){ring_off, size, depth, dock_peek32(&rec->id), v->flags});
     dock_publish32(&rec->epoch, v->epoch + 2); // pairs with dock_cqview_open and refresh
     // Before the word is let go: who searches the new ring from here meets nothing that was not moved. Pairs
     // with completed_held in device/fail.c.

@@ -24,13 +24,14 @@ enum dock_arm { DOCK_ARM_NONE, DOCK_ARM_SOLICITED, DOCK_ARM_ANY };
 #define DOCK_CQ_LOSES 4u     // an overrun loses the newest, and the CQ stays usable
 
 struct dock_cqrec {
-    // line 0: the owner's, written at creation and when it is resized
-    uint64_t ring;  // offset of `size` entries
-    uint32_t size;  // a power of two: the owner bit needs it
-    uint32_t depth; // so many fit
-    uint32_t id;
-    uint32_t flags; // DOCK_CQ_*
-    uint32_t sum;
+    // line 0: the owner's, written at creation and when it is resized. Who opens a view reads it meanwhile,
+    // and takes the words for what they are only if they fit the sum.
+    dock_a64 ring;  // offset of `size` entries
+    dock_a32 size;  // a power of two: the owner bit needs it
+    dock_a32 depth; // so many fit
+    dock_a32 id;
+    dock_a32 flags; // DOCK_CQ_*
+    dock_a32 sum;
     dock_a32 epoch; // moves when ring, size and depth do, under the tail word; odd while they change
     // line 1: the producers'
     _Alignas(64) dock_a64 tail; // {tail, holder}
@@ -46,11 +47,26 @@ struct dock_cqrec {
 
 static_assert(sizeof(struct dock_cqrec) == 256, "four lines, four writers");
 
-static inline uint32_t dock_cqrec_sum(const struct dock_cqrec *r)
-{
-    uint64_t h = dock_mix(r->ring + 1) ^ dock_mix((uint64_t)r->size << 32 | r->depth);
+// What the sum is over, as somebody read it.
+struct dock_cqshape {
+    uint64_t ring;
+    uint32_t size, depth, id, flags;
+};
 
-    h ^= dock_mix(((uint64_t)r->id << 32 | r->flags) + 2);
+static inline struct dock_cqshape dock_cqrec_shape(const struct dock_cqrec *r)
+{
+    return (struct dock_cqshape){.ring = dock_peek64(&r->ring),
+                                 .size = dock_peek32(&r->size),
+                                 .depth = dock_peek32(&r->depth),
+                                 .id = dock_peek32(&r->id),
+                                 .flags = dock_peek32(&r->flags)};
+}
+
+static inline uint32_t dock_cqshape_sum(const struct dock_cqshape *s)
+{
+    uint64_t h = dock_mix(s->ring + 1) ^ dock_mix((uint64_t)s->size << 32 | s->depth);
+
+    h ^= dock_mix(((uint64_t)s->id << 32 | s->flags) + 2);
     return (uint32_t)(h ^ h >> 32);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lib/pair.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,11 @@ static void must(int err, const char *what)
     (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE |                          \
      DOCK_ACCESS_REMOTE_ATOMIC | DOCK_ACCESS_MW_BIND)
 
+static void learn_address(void)
+{
+    memcpy(test_eid, dock_identity()->gid[0].raw, 16);
+}
+
 static void make_memory(struct end *e, const struct end_opts *o)
 {
     e->mem_size = o->mem ? o->mem : 1 << 20;
@@ -42,7 +48,9 @@ void end_open(struct end *e, struct dock_dev *dev, const struct end_opts *o)
     uint32_t wr = o->wr ? o->wr : 64, sge = o->sge ? o->sge : 4;
     struct dock_cq_attr ca = {.depth = o->cqe ? o->cqe : 256, .user = e, .chan = o->chan};
 
-    memcpy(test_eid, dock_identity()->gid[0].raw, 16);
+    static pthread_once_t once = PTHREAD_ONCE_INIT; // threads open ends beside each other
+
+    pthread_once(&once, learn_address);
     memset(e, 0, sizeof *e);
     e->dev = dev;
     e->shares_pd = o->pd;

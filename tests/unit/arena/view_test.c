@@ -111,6 +111,32 @@ static void windows_that_come_later_are_seen_without_a_word(void **state)
     dock_view_close(&v);
 }
 
+// One address for a word in a process, for as long as anybody views it.
+static void views_of_one_arena_share_its_mappings_until_the_last_is_closed(void **state)
+{
+    struct dock_arena owner;
+    struct dock_view v[2], other_size;
+    char *p;
+
+    (void)state;
+    int before = mappings_of("drydock-arena");
+    assert_int_equal(dock_arena_create(&owner, SHIFT, 4096), 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(dock_view_open(&v[i], dup(owner.view.fd), SHIFT), 0);
+    assert_int_equal(dock_view_open(&other_size, dup(owner.view.fd), SHIFT - 1), 0);
+    p = dock_view_at(&v[0], 64, 6);
+    assert_ptr_equal(p, dock_arena_at(&owner, 64));
+    assert_ptr_equal(p, dock_view_at(&v[1], 64, 6));
+    assert_ptr_not_equal(p, dock_view_at(&other_size, 64, 6));
+    dock_view_close(&other_size);
+    dock_arena_destroy(&owner);
+    strcpy(p, "still");
+    dock_view_close(&v[0]);
+    assert_string_equal(dock_view_at(&v[1], 64, 6), "still");
+    dock_view_close(&v[1]);
+    assert_int_equal(mappings_of("drydock-arena"), before);
+}
+
 static void nothing_outside_one_window_of_the_file_is_given(void **state)
 {
     struct dock_view *v = &arena.view;
@@ -279,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(another_process_sees_the_bytes_and_we_see_its, setup, teardown),
         cmocka_unit_test_setup_teardown(windows_that_come_later_are_seen_without_a_word, setup, teardown),
+        cmocka_unit_test(views_of_one_arena_share_its_mappings_until_the_last_is_closed),
         cmocka_unit_test_setup_teardown(nothing_outside_one_window_of_the_file_is_given, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_that_can_shrink_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(no_file_of_memory_is_refused, setup, teardown),
