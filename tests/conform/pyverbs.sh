@@ -27,7 +27,7 @@ for row in $modules; do
     names="$names tests.${row%:*}"
 done
 # shellcheck disable=SC2086 # words
-(cd "$work/tests" && timeout 240 "$build/bin/drydock" run -- /usr/bin/python3 run_tests.py --dev drydock0 --gid 1 -v \
+(cd "$work/tests" && timeout 280 "$build/bin/drydock" run -- /usr/bin/python3 run_tests.py --dev drydock0 --gid 1 -v \
     $names) >"$work/said" 2>&1
 status=$?
 # "test_x (tests.test_pd.Case.test_x) ... ok", or the same with a line of text before the dots. A line for each module:
