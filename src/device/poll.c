@@ -92,10 +92,12 @@ take_orphan(const struct dock_cqe *e, uint32_t dw0, struct dock_wc *wc)
 static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, struct dock_wc *wc)
 {
     uint32_t local = dock_cqe_local(e);
-    struct dock_qp *qp = dock_id_pair(cq->dev, local);
+    struct dock_qp *qp;
 
-    if (dw0 & DOCK_CQE_SKIP)
+    if (dw0 &
+        DOCK_CQE_SKIP) // its queue may be going: who destroys it gives the number back without this lock
         return 0;
+    qp = dock_id_pair(cq->dev, local);
     if (__builtin_expect(!local && dock_profile()->completions_stay, 0))
         return take_orphan(e, dw0, wc);
     if (!qp || (dw0 & DOCK_CQE_RECV ? qp->recv_cq : qp->send_cq) != cq) {
