@@ -72,9 +72,15 @@ static int find_room(struct dock_map *m, const struct layout *l, char *at)
         m->bytes = 0;
         return dock_refuse(err, "no room for a mapping%s", err == -EEXIST ? " there: something is" : "");
     }
-    madvise(m->base, m->bytes, MADV_DONTFORK); // a forked child has no device, and none of a peer's memory
-    madvise(m->base, m->bytes, MADV_DONTDUMP);
     m->at = m->base + inside;
+    return 0;
+}
+
+// A forked child has no device, and none of a peer's memory; nor has a dump.
+static int keep_to_ourselves(struct dock_map *m)
+{
+    if (madvise(m->base, m->bytes, MADV_DONTFORK) || madvise(m->base, m->bytes, MADV_DONTDUMP))
+        return dock_refuse(-ENOMEM, "a mapping cannot be kept from forked children and dumps");
     return 0;
 }
 
@@ -101,6 +107,8 @@ static int lay(struct dock_map *m, const struct dock_map_want *w, const struct l
     err = find_room(m, l, w->at);
     if (!err)
         err = lay_pages(m, l);
+    if (!err) // not before: the pages laid there had their own flags
+        err = keep_to_ourselves(m);
     if (err)
         take_down(m);
     return err;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "face/urma/lib/uend.h"
+#include "unit/arena/vmflags.h"
 
 static bool in_arena; // the owner's memory is adopted
 
@@ -65,6 +66,23 @@ static void rights_of(const void *p, char out[5])
         if (sscanf(line, "%lx-%lx %4s", &lo, &hi, out) == 3 && at >= lo && at < hi)
             break;
     fclose(maps);
+}
+
+static bool is_shared(const void *p)
+{
+    char rights[5];
+
+    rights_of(p, rights);
+    return !strcmp(rights, "rw-s");
+}
+
+static void neither_dumped_nor_inherited(const void *p)
+{
+    char flags[512];
+
+    vm_flags(p, flags);
+    if (flags[0] && (!strstr(flags, " dd") || !strstr(flags, " dc"))) // none under emulation
+        check_failed(__FILE__, __LINE__, "flags of a mapping: expected dd and dc, got %s", flags);
 }
 
 // ---- bytes, and the owner's end of it
@@ -130,19 +148,21 @@ static void mapper(int sock)
     ucr_expect(e.jfc, 2, URMA_CR_SUCCESS, NULL);
     meet(sock);
     meet(sock);
+    neither_dumped_nor_inherited(window(t));
+    neither_dumped_nor_inherited(window(t) + BYTES - 1);
     pid_t child = fork(); // what it gives back is its parent's, and stays
     if (!child)
-        _exit(urma_unimport_seg(t) != URMA_SUCCESS);
+        _exit(is_shared(window(t)) ? 2 : urma_unimport_seg(t) != URMA_SUCCESS);
     int status;
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK_INT(status, 0);
     meet(sock);
     meet(sock);
     CHECK(!strcmp(window(t) + 300, "still there"));
-    char *gone = window(t), rights[5];
+    char *gone = window(t);
+    CHECK(is_shared(gone));
     CHECK_INT(urma_unimport_seg(t), 0);
-    rights_of(gone, rights);
-    CHECK(strcmp(rights, "rw-s") != 0);
+    CHECK(!is_shared(gone));
     meet(sock);
     uend_close(&e);
 }

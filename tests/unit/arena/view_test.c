@@ -18,6 +18,7 @@
 #include "arena/arena.h"
 #include "base/log.h"
 #include "unit/arena/child.h"
+#include "unit/arena/vmflags.h"
 
 #define SHIFT 20
 #define WINDOW (1ull << SHIFT)
@@ -35,24 +36,6 @@ static int teardown(void **state)
     (void)state;
     dock_arena_destroy(&arena);
     return 0;
-}
-
-// The VmFlags line of the mapping that holds `p`.
-static void vm_flags(const void *p, char out[512])
-{
-    FILE *f = fopen("/proc/self/smaps", "re");
-    bool inside = false;
-
-    while (fgets(out, 512, f)) {
-        unsigned long from, to;
-        if (sscanf(out, "%lx-%lx ", &from, &to) == 2)
-            inside = (uintptr_t)p >= from && (uintptr_t)p < to;
-        else if (inside && !strncmp(out, "VmFlags:", 8))
-            goto found;
-    }
-    out[0] = '\0';
-found:
-    fclose(f);
 }
 
 static void look_from_outside(void *arg, struct child *parent)

@@ -30,7 +30,8 @@ urma_status_t urma_free_token_id(urma_token_id_t *token_id);
 urma_target_seg_t *urma_register_seg(urma_context_t *ctx, urma_seg_cfg_t *seg_cfg);
 
 // When it returns, no byte of the memory moves any more; requests that still name it fail. URMA_EINVAL for
-// NULL; URMA_FAIL while an import by another has it mapped: it stays registered. Guide 2.3.2.2.
+// NULL; URMA_FAIL while an import has it mapped, one of this process too: it stays registered. (When that
+// import came just beside this call, requests that were under way may have failed.) Guide 2.3.2.2.
 urma_status_t urma_unregister_seg(urma_target_seg_t *target_seg);
 
 // A handle for a peer's segment, made from its 48 bytes. token_value may be NULL when the policy is
@@ -38,9 +39,10 @@ urma_status_t urma_unregister_seg(urma_target_seg_t *target_seg);
 // EINVAL, ENOMEM. Ends with urma_unimport_seg. Guide 2.3.2.3. With flag.mapping the segment is mapped, for
 // loads, and for stores where segment and flag.access have WRITE; mva is where it lies, `addr` where it is to
 // lie (0: anywhere; its offset in a page is the segment's). Whole pages are mapped. In a request an address
-// of the mapping stands for the remote one. NULL with EACCES: token, range or rights do not allow it;
-// EHOSTUNREACH: its process is gone; EOPNOTSUPP: its memory could not be moved to where others can map it
-// (DRYDOCK_ADOPT); EEXIST: something is at `addr`; EINVAL: no bytes, or `addr` lies otherwise in its page.
+// of the mapping stands for the remote one; one that is in both ranges, where they overlap, is the remote
+// one. NULL with EACCES: token, range or rights do not allow it; EHOSTUNREACH: its process is gone;
+// EOPNOTSUPP: its memory could not be moved to where others can map it (DRYDOCK_ADOPT); EEXIST: something is
+// at `addr`; EINVAL: no bytes, or `addr` lies otherwise in its page.
 urma_target_seg_t *urma_import_seg(urma_context_t *ctx, urma_seg_t *seg, urma_token_t *token_value,
                                    uint64_t addr, urma_import_seg_flag_t flag);
 
