@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Direct drive through URMA: a JFS (or the send side of a jetty) whose ring the program fills and rings
-// itself, by drydock/direct.h. All that it needs URMA tells by urma_get_jfs_opt and urma_get_jfc_opt; this
-// header only puts it together, so it links with nothing but liburma.
+// Direct drive through URMA: a JFS whose ring the program fills and rings itself, by drydock/direct.h. All
+// that it needs URMA tells by urma_get_jfs_opt and urma_get_jfc_opt; this header only puts it together, so it
+// links with nothing but liburma.
 //
 //     uint8_t own = 1;
 //     urma_alloc_jfs(ctx, &cfg, &jfs);
@@ -31,8 +31,8 @@ static inline uint32_t drydock_rounded(uint32_t depth)
     return n;
 }
 
-// Of the ring of completions.
-static inline urma_status_t drydock_view_jfc(urma_jfc_t *jfc, struct drydock_queue *q)
+// Of the ring of completions; *fits of them may wait in it.
+static inline urma_status_t drydock_view_jfc(urma_jfc_t *jfc, struct drydock_queue *q, uint32_t *fits)
 {
     uint64_t base = 0, doorbell = 0;
     uint32_t depth = 0;
@@ -44,6 +44,7 @@ static inline urma_status_t drydock_view_jfc(urma_jfc_t *jfc, struct drydock_que
     q->cq = (const unsigned char *)(uintptr_t)base;
     q->cq_doorbell = (_Atomic uint32_t *)(uintptr_t)doorbell;
     q->cqes = drydock_rounded(depth);
+    *fits = depth;
     return URMA_SUCCESS;
 }
 
@@ -56,7 +57,7 @@ static inline urma_status_t drydock_queue_of_jfs(urma_jfs_t *jfs, struct drydock
     static const _Atomic uint32_t no_state;
     struct drydock_queue v = {.state = &no_state};
     uint64_t base = 0, doorbell = 0, jfc = 0;
-    uint32_t depth = 0;
+    uint32_t depth = 0, fits = 0;
     uint8_t own = 0;
 
     if (urma_get_jfs_opt(jfs, URMA_JFS_DB_STATUS, &own, sizeof own) ||
@@ -65,10 +66,10 @@ static inline urma_status_t drydock_queue_of_jfs(urma_jfs_t *jfs, struct drydock
         urma_get_jfs_opt(jfs, URMA_JFS_DEPTH, &depth, sizeof depth) ||
         urma_get_jfs_opt(jfs, URMA_JFS_BIND_JFC, &jfc, sizeof jfc) ||
         urma_get_jfs_opt(jfs, URMA_JFS_ID, &v.id, sizeof v.id) ||
-        drydock_view_jfc((urma_jfc_t *)(uintptr_t)jfc, &v))
+        drydock_view_jfc((urma_jfc_t *)(uintptr_t)jfc, &v, &fits))
         return URMA_EINVAL;
     v.blocks = drydock_rounded(depth);
-    if (!own || v.cqes < v.blocks) // without the option the doorbell has no page of its own
+    if (!own || fits < v.blocks) // without the option the doorbell has no page of its own
         return URMA_EINVAL;
     v.ring = (unsigned char *)(uintptr_t)base;
     v.page = (unsigned char *)(uintptr_t)(doorbell - DRYDOCK_DOORBELL_AT);

@@ -326,12 +326,14 @@ struct dock_qp_mod {
 
 // Where the ring of a queue lies in this process, its doorbell word, and both indices, free-running; of a
 // send queue they count blocks, and `ci` is what polled completions have covered; `page` is its doorbell
-// page, NULL of one that is not raw. Not beside a post to the queue.
+// page, NULL of one that is not raw; `driven`: the doorbell stands past what was posted here. Of a lock_free
+// queue not beside a post.
 struct dock_ring_look {
     void *base, *doorbell, *page;
     uint32_t entries, pi, ci;
+    bool driven;
 };
-void dock_qp_ring(const struct dock_qp *qp, struct dock_ring_look *out);
+void dock_qp_ring(struct dock_qp *qp, struct dock_ring_look *out);
 void dock_srq_ring(const struct dock_rq *rq, struct dock_ring_look *out);
 void dock_cq_ring(const struct dock_cq *cq, struct dock_ring_look *out);
 

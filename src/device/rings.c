@@ -2,18 +2,26 @@
 // Where the rings of a queue lie and how far they are, for faces that hand that out.
 #include "device/internal.h"
 
-void dock_qp_ring(const struct dock_qp *qp, struct dock_ring_look *out)
+void dock_qp_ring(struct dock_qp *qp, struct dock_ring_look *out)
 {
     const struct dock_sq_post *sq = &qp->sq.post;
-    uint32_t rung = dock_acquire32(sq->doorbell); // pairs with publish in post.c
+    struct dock_post p;
 
+    dock_post_open(qp, &p);                       // where posts stand is their lock's
+    uint32_t rung = dock_acquire32(sq->doorbell); // pairs with publish in post.c
+    int32_t kept = (int32_t)(p.pi - rung);
+
+    dock_post_end(&p); // nothing was put
     *out = (struct dock_ring_look){
         .base = sq->ring,
         .doorbell = (void *)sq->doorbell,
         .entries = sq->mask + 1,
         .page = qp->page,
-        .pi = (int32_t)(sq->pi - rung) > 0 ? sq->pi : rung, // what was kept is behind the doorbell
-        .ci = (uint32_t)dock_acquire64(&sq->freed),         // pairs with take_send in poll.c
+        .driven = kept<0,
+                       .pi = kept> 0
+                      ? p.pi
+                      : rung,                       // what was kept is behind the doorbell
+        .ci = (uint32_t)dock_acquire64(&sq->freed), // pairs with take_send in poll.c
     };
 }
 

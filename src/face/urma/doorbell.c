@@ -20,6 +20,9 @@ urma_status_t ur_set_doorbell(struct ur_sends *s, const void *buf, uint32_t len,
     if (status && s->dev && !ring.page) // it is told by this option that there is one
         return dock_refuse(URMA_EINVAL, "%s: queue %u was activated without a doorbell page of its own", call,
                            dock_qp_number(s->dev));
+    if (!status && ring.driven) // posts would begin again where they ended, over what others have rung for
+        return dock_refuse(URMA_EINVAL, "%s: queue %u was driven past what was posted: it stays driven", call,
+                           dock_qp_number(s->dev));
     dock_set32(&s->keeps, status);
     if (!status && s->dev)
         dock_post_ring(s->dev);
@@ -44,7 +47,9 @@ static struct udma_u_jfs_wr_ex *reduces(struct udma_u_jfs_wr_ex *wr)
 urma_status_t ur_ctl_post_wr(urma_context_t *ctx, const void *in, void *out)
 {
     struct udma_u_post_info info = {0};
+    struct udma_u_jfs_wr_ex *bad;
     struct dock_ring_look ring;
+    struct ur_posted posted;
     struct udma_u_wr_ex ex;
     struct ur_sends *s;
 
@@ -54,17 +59,23 @@ urma_status_t ur_ctl_post_wr(urma_context_t *ctx, const void *in, void *out)
     if (!s || !s->dev)
         return dock_refuse(URMA_FAIL,
                            "urma_user_ctl: post of WRs: no active queue, no WR, or no place for a bad one");
-    if (reduces(ex.wr))
+    bad = reduces(ex.wr);
+    if (bad) {
+        *ex.bad_wr = bad;
         return dock_refuse(URMA_FAIL, "urma_user_ctl: post of WRs: data reduction is not offered");
+    }
     dock_qp_ring(s->dev, &ring);
-    info.ctrl = (uint64_t *)(void *)((char *)ring.base + (size_t)(ring.pi & (ring.entries - 1)) * DOCK_BLOCK);
+    if (ring.driven)
+        return dock_refuse(URMA_FAIL, "urma_user_ctl: post of WRs: queue %u is driven past what was posted",
+                           dock_qp_number(s->dev));
     // a WR of UDMA's begins with URMA's
-    if (ur_post_wrs(s, &ex.wr->wr, (urma_jfs_wr_t **)(void *)ex.bad_wr, !ex.db_en))
+    if (ur_post_wrs(s, &ex.wr->wr, (urma_jfs_wr_t **)(void *)ex.bad_wr, !ex.db_en, &posted))
         return URMA_FAIL;
-    dock_qp_ring(s->dev, &ring);
+    info.ctrl =
+        (uint64_t *)(void *)((char *)ring.base + (size_t)(posted.last & (ring.entries - 1)) * DOCK_BLOCK);
     info.dwqe_addr = ring.page; // NULL: this queue takes no WQE that is stored whole
     info.db_addr = ring.doorbell;
-    info.pi = ring.pi;
+    info.pi = posted.pi;
     memcpy(out, &info, sizeof info);
     return URMA_SUCCESS;
 }

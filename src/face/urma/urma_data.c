@@ -267,7 +267,8 @@ static bool takes_sends(const struct ur_sends *s, const struct dock_post *post)
            (ur_peer(s) || s->mode != URMA_TM_RC || s->kind != UR_JETTY);
 }
 
-urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep)
+static inline __attribute__((always_inline)) urma_status_t
+post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep, struct ur_posted *where)
 {
     struct dock_sge sge[UR_SGE];
     struct dock_post post;
@@ -281,11 +282,15 @@ urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t *
                         dock_qp_number(s->dev));
     for (; wr && !err; wr = wr->next) {
         err = take_wr(s, wr, sge, &w);
+        if (where)
+            where->last = post.pi;
         if (!err)
             err = ur_status(dock_post_put(&post, &w));
         if (err)
             break;
     }
+    if (where)
+        where->pi = post.pi;
     if (__builtin_expect(keep, 0))
         dock_post_keep(&post);
     else
@@ -295,10 +300,16 @@ urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t *
     return err;
 }
 
+urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep,
+                          struct ur_posted *where)
+{
+    return post_wrs(s, wr, bad_wr, keep, where);
+}
+
 // Of a list the first WR says for all whether it is rung for, as with UDMA's driver.
 urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
 {
-    return ur_post_wrs(s, wr, bad_wr, wr->flag.bs.db_bypass || dock_peek32(&s->keeps));
+    return post_wrs(s, wr, bad_wr, wr->flag.bs.db_bypass || dock_peek32(&s->keeps), NULL);
 }
 
 urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)

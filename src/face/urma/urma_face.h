@@ -280,8 +280,14 @@ bool ur_event_type(enum dock_event_kind kind, enum ur_kind of, urma_async_event_
 
 // ---- urma_data.c
 
+// Blocks of the ring, free-running: where the last WR of a list begins, and what is behind it.
+struct ur_posted {
+    uint32_t last, pi;
+};
+
 // WRs before *bad_wr are posted, those from it on are not. `keep`: somebody else rings for them.
-urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep);
+urma_status_t ur_post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool keep,
+                          struct ur_posted *where);
 urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr);
 
 // ---- doorbell.c

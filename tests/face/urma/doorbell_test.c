@@ -218,6 +218,41 @@ static void a_full_ring_counts_what_was_kept(void **state)
     upair_close(&l, &r);
 }
 
+// As with UDMA's driver: the control part of the last one, and the index behind it.
+static void the_control_call_tells_of_the_last_of_a_list(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
+    struct udma_u_jfs_wr_ex *bad = NULL, wr[2] = {0};
+    struct udma_u_wr_ex ex = {.db_en = true, .wr = wr, .bad_wr = &bad};
+    struct udma_u_post_info info = {0};
+    urma_user_ctl_in_t in = {.addr = (uintptr_t)&ex, .len = sizeof ex, .opcode = UDMA_U_USER_CTL_POST_WR};
+    urma_user_ctl_out_t out = {.addr = (uintptr_t)&info, .len = sizeof info};
+    uint64_t base = 0;
+    struct uend l, r;
+    struct uwr w[2];
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    CHECK_INT(get_opt(&l, URMA_JFS_SQE_BASE_ADDR, &base, 8), 0);
+    uend_wr(&l, &w[0], URMA_OPC_FADD, 0, 0, 8); // of two blocks
+    uend_wr(&l, &w[1], URMA_OPC_WRITE, 1, 8, 8);
+    wr[0].wr = w[0].wr;
+    wr[1].wr = w[1].wr;
+    wr[0].wr.next = &wr[1].wr;
+    ex.jfs = l.jfs;
+    wr[1].reduce_en = true;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL);
+    CHECK(bad == &wr[1]);
+    ucr_expect_empty(l.jfc, 1);
+    wr[1].reduce_en = false;
+    CHECK_INT(urma_user_ctl(l.ctx, &in, &out), 0);
+    for (unsigned i = 0; i < 2; i++)
+        ucr_expect(l.jfc, i, URMA_CR_SUCCESS, NULL);
+    CHECK_INT((uintptr_t)info.ctrl - base, 2 * 64);
+    CHECK_INT(info.pi, 3);
+    upair_close(&l, &r);
+}
+
 static void what_is_wrong_is_refused_and_posts_nothing(void **state)
 {
     struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
@@ -266,10 +301,10 @@ struct driven {
     struct drydock_target t;
 };
 
-static void open_driven(struct driven *d)
+static void open_with_jfc_of(struct driven *d, uint32_t depth, urma_status_t viewed)
 {
     const struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
-    urma_jfc_cfg_t jfc = {.depth = 16};
+    urma_jfc_cfg_t jfc = {.depth = depth};
     const uint8_t own = 1;
 
     upair_open(&d->l, &d->r, &o);
@@ -282,9 +317,14 @@ static void open_driven(struct driven *d)
     CHECK(drydock_queue_of_jfs(d->jfs, &d->q) == URMA_EINVAL); // there is no ring yet
     CHECK_INT(urma_set_jfs_opt(d->jfs, URMA_JFS_DB_STATUS, (void *)(uintptr_t)&own, 1), 0);
     CHECK_INT(urma_active_jfs(d->jfs), 0);
-    CHECK_INT(drydock_queue_of_jfs(d->jfs, &d->q), 0);
-    CHECK_INT(d->q.blocks, 16);
+    CHECK_INT(drydock_queue_of_jfs(d->jfs, &d->q), viewed);
     d->t = drydock_target_of_seg(&d->l.target->id, &d->r.seg[0], (urma_token_t){UEND_TOKEN});
+}
+
+static void open_driven(struct driven *d)
+{
+    open_with_jfc_of(d, 16, URMA_SUCCESS);
+    CHECK_INT(d->q.blocks, 16);
 }
 
 static void close_driven(struct driven *d)
@@ -344,6 +384,90 @@ static void an_error_of_a_driven_jfs_is_returned(void **state)
     close_driven(&d);
 }
 
+// Each block may have a completion; a ring of completions is rounded up, what waits in it is not.
+static void a_jfc_without_a_place_for_each_block_is_refused(void **state)
+{
+    static const uint32_t too_short[] = {8, 9, 15};
+    struct driven d;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof too_short / sizeof *too_short; i++) {
+        open_with_jfc_of(&d, too_short[i], URMA_EINVAL);
+        close_driven(&d);
+    }
+    open_with_jfc_of(&d, 17, URMA_SUCCESS);
+    for (unsigned i = 0; i < 16; i++)
+        CHECK_INT(drydock_post_write(&d.q, &d.t, d.t.address, d.l.buf, 8, DRYDOCK_COMPLETE), 0);
+    drydock_ring(&d.q);
+    CHECK_INT(quiet(&d), 0);
+    close_driven(&d);
+}
+
+static void what_was_driven_by_hand_stays_driven(void **state)
+{
+    struct udma_u_jfs_wr_ex *bad = NULL, wr = {0};
+    struct udma_u_wr_ex ex = {.db_en = true, .wr = &wr, .bad_wr = &bad};
+    struct udma_u_post_info info;
+    urma_user_ctl_in_t in = {.addr = (uintptr_t)&ex, .len = sizeof ex, .opcode = UDMA_U_USER_CTL_POST_WR};
+    urma_user_ctl_out_t out = {.addr = (uintptr_t)&info, .len = sizeof info};
+    uint8_t ring = 0, own;
+    struct driven d;
+    struct uwr w;
+
+    (void)state;
+    open_driven(&d);
+    for (unsigned pass = 1; pass <= 2; pass++) { // what was refused changed nothing
+        for (unsigned i = 0; i < 3; i++)
+            CHECK_INT(drydock_post_write(&d.q, &d.t, d.t.address, d.l.buf, 8, DRYDOCK_COMPLETE), 0);
+        drydock_ring(&d.q);
+        CHECK_INT(quiet(&d), 0);
+        CHECK_INT(urma_set_jfs_opt(d.jfs, URMA_JFS_DB_STATUS, &ring, 1), URMA_EINVAL);
+        CHECK_INT(urma_get_jfs_opt(d.jfs, URMA_JFS_DB_STATUS, &own, 1), 0);
+        CHECK_INT(own, 1);
+        uend_wr(&d.l, &w, URMA_OPC_WRITE, 1, 0, 8);
+        wr.wr = w.wr;
+        ex.jfs = d.jfs;
+        CHECK_INT(urma_user_ctl(d.l.ctx, &in, &out), URMA_FAIL);
+        CHECK_INT(atomic_load(d.q.doorbell), pass * 3);
+    }
+    close_driven(&d);
+}
+
+// The other way to use the option: posts by the calls, and the program's moment for the doorbell.
+static void a_jetty_that_the_program_rings_for_goes_back_to_ringing_itself(void **state)
+{
+    const struct uend_options o = {.mode = URMA_TM_RM};
+    urma_jetty_t *usual, *own;
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    usual = l.jetty;
+    urma_jetty_cfg_t cfg = usual->jetty_cfg;
+    CHECK_INT(urma_alloc_jetty(l.ctx, &cfg, &own), 0);
+    l.jetty = own;
+    CHECK_INT(set_status(&l, 1, 1), 0);
+    CHECK_INT(urma_active_jetty(own), 0);
+    for (unsigned i = 0; i < 8; i++) { // of two blocks: all 16 that the depth names
+        uend_wr(&l, &w, URMA_OPC_FADD, i, 0, 8);
+        w.wr.faa.operand = 1;
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    }
+    CHECK_INT(uend_post(&l, &w.wr, NULL), URMA_ENOMEM);
+    ucr_expect_empty(l.jfc, 6);
+    CHECK_INT(set_status(&l, 0, 1), 0);
+    for (unsigned i = 0; i < 8; i++)
+        ucr_expect(l.jfc, i, URMA_CR_SUCCESS, NULL);
+    CHECK_INT(*far_word(&r, 0), 8);
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 7, URMA_CR_SUCCESS, NULL);
+    CHECK_INT(urma_deactive_jetty(own), 0);
+    CHECK_INT(urma_free_jetty(own), 0);
+    l.jetty = usual;
+    upair_close(&l, &r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,9 +475,13 @@ int main(void)
         cmocka_unit_test(what_was_never_rung_for_goes_with_the_queue),
         cmocka_unit_test(in_error_and_suspended_they_come_back),
         cmocka_unit_test(a_full_ring_counts_what_was_kept),
+        cmocka_unit_test(the_control_call_tells_of_the_last_of_a_list),
         cmocka_unit_test(what_is_wrong_is_refused_and_posts_nothing),
         cmocka_unit_test(a_jfs_is_driven_by_stores_alone),
         cmocka_unit_test(an_error_of_a_driven_jfs_is_returned),
+        cmocka_unit_test(a_jfc_without_a_place_for_each_block_is_refused),
+        cmocka_unit_test(what_was_driven_by_hand_stays_driven),
+        cmocka_unit_test(a_jetty_that_the_program_rings_for_goes_back_to_ringing_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

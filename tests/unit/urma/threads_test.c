@@ -289,6 +289,31 @@ static void a_bind_takes_nothing_from_who_posts_without_a_lock(void **state)
     upair_close(&b.l, &b.r);
 }
 
+// The rest of a queue's calls goes beside its posts.
+static void *asks_where_the_ring_stands(void *arg)
+{
+    struct bound *b = arg;
+    uint8_t ring = 0;
+    uint16_t at;
+
+    while (!atomic_load(&over)) {
+        see(urma_get_jetty_opt(b->l.jetty, URMA_JFS_PI, &at, sizeof at) == 0, "its PI", at);
+        see(urma_set_jetty_opt(b->l.jetty, URMA_JFS_DB_STATUS, &ring, 1) == 0, "nothing to ring for", at);
+    }
+    return NULL;
+}
+
+static void who_asks_for_the_ring_and_who_posts_meet(void **state)
+{
+    struct uend_options o = {.mode = URMA_TM_RC};
+    static struct bound b;
+
+    (void)state;
+    upair_open(&b.l, &b.r, &o);
+    in_threads(1, asks_where_the_ring_stands, &b, posts_and_polls);
+    upair_close(&b.l, &b.r);
+}
+
 struct contest {
     struct uend e[THREADS], to;
     urma_target_jetty_t *target;
@@ -493,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_group_lives_until_its_last_creation_is_deleted),
         cmocka_unit_test(what_is_posted_while_a_jetty_is_bound_anew_is_done_or_flushed_once),
         cmocka_unit_test(a_bind_takes_nothing_from_who_posts_without_a_lock),
+        cmocka_unit_test(who_asks_for_the_ring_and_who_posts_meet),
         cmocka_unit_test(one_of_several_jettys_gets_a_target),
         cmocka_unit_test(what_two_threads_acknowledge_is_counted_once_each),
         cmocka_unit_test(p14_what_lies_beside_a_deleted_object_goes_on),

@@ -11,7 +11,7 @@
 //   - An object is the library's memory; it ends with the call that its creator names, and nobody may be in
 //     another call with it then. Configurations are copied, and can be read back in the object.
 //   - Any thread may call, two threads also with the same object. Who sets lock_free on a queue promises that
-//     one thread at a time posts to it or polls it.
+//     one thread at a time posts to it, polls it or asks for its ring.
 //   - Each refusal is explained in one line of the log (DRYDOCK_LOG=info, or urma_register_log_func).
 #ifndef URMA_API_H
 #define URMA_API_H

@@ -42,9 +42,10 @@ urma_status_t urma_alloc_jetty(urma_context_t *urma_ctx, urma_jetty_cfg_t *cfg, 
 // active, from len bytes at buf; the value is checked when the object is activated. URMA_EINVAL for NULL, an
 // unknown option, a length that is not the option's, an active object, or an option that only the device
 // sets. Guide 2.3.1.6.
-// URMA_JFS_DB_STATUS is the exception: 1, set before activation, leaves the doorbell to the program (posts do
-// not ring, and the ring may be driven by hand: drydock/urma.h); 0, at any time, rings for what was posted
-// and not rung for, and lets posts ring again.
+// URMA_JFS_DB_STATUS is the exception: 1, set before activation, leaves the doorbell to the program: posts do
+// not ring. The depth counts blocks of 64 bytes then: a request takes at least one, an atomic two. 0, at any
+// time, rings for what was posted and not rung for, and lets posts ring again; URMA_EINVAL when the doorbell
+// stands past what was posted. To drive a ring by hand take a JFS: drydock/urma.h.
 urma_status_t urma_set_jetty_opt(urma_jetty_t *jetty, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jetty. URMA_EINVAL also when it is active, or

@@ -47,9 +47,11 @@ urma_status_t urma_alloc_jfs(urma_context_t *urma_ctx, urma_jfs_cfg_t *cfg, urma
 // Sets one option (URMA_JFS_*) of an object that is allocated and not active, from len bytes at buf; the
 // value is checked when the object is activated. URMA_EINVAL for NULL, an unknown option, a length that is
 // not the option's, an active object, or an option that only the device sets. Guide 2.3.1.4.
-// URMA_JFS_DB_STATUS is the exception: 1, set before activation, leaves the doorbell to the program (posts do
-// not ring, and the ring may be driven by hand: drydock/urma.h); 0, at any time, rings for what was posted
-// and not rung for, and lets posts ring again.
+// URMA_JFS_DB_STATUS is the exception: 1, set before activation, leaves the doorbell to the program: posts do
+// not ring, or the ring is driven by hand instead of posts (drydock/urma.h). The depth counts blocks of 64
+// bytes then, for posts too: a request takes at least one, an atomic two. 0, at any time, rings for what was
+// posted and not rung for, and lets posts ring again; URMA_EINVAL when the doorbell stands past what was
+// posted: a ring that was driven by hand stays so.
 urma_status_t urma_set_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfs. URMA_EINVAL also when it is active or its
