@@ -94,8 +94,8 @@ static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, stru
     uint32_t local = dock_cqe_local(e);
     struct dock_qp *qp;
 
-    if (dw0 &
-        DOCK_CQE_SKIP) // its queue may be going: who destroys it gives the number back without this lock
+    // Its queue may be going: who destroys it gives the number back without this lock.
+    if (dw0 & DOCK_CQE_SKIP)
         return 0;
     qp = dock_id_pair(cq->dev, local);
     if (__builtin_expect(!local && dock_profile()->completions_stay, 0))
