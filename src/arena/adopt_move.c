@@ -3,6 +3,7 @@
 // meanwhile; only raw system calls are made, so that no lock of theirs is met. The kernel copies: it tells a
 // bad address from a good one, and no sanitizer looks at the program's memory.
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -93,16 +94,25 @@ static long map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32
     return at;
 }
 
+// The file has no page there. A mirror's pages are none as long as nobody holds them, if all went well when
+// they were given back: not under a lock in memory (mlock) where there is no descriptor, nor where a peer
+// that was declared dead has stored to them since.
+static bool make_hole(const struct dock_adopt *a, uint64_t off, uint64_t len)
+{
+    return !dock_rawcall(SYS_fallocate, a->arena->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                         (long)off, (long)len, 0, 0);
+}
+
 // What the file has no page for reads as zeros, and gets one when it is stored to: as the program's memory
 // did.
 static long copy_in(const struct dock_adopt *a, const struct look *l, uint64_t off)
 {
-    bool all = !a->holes || !l->anon || l->hi - l->lo < DOCK_HOLES_FROM || !dock_holes_read(l->lo, l->hi);
-    uint64_t from = l->lo, to = l->hi;
+    uint64_t from = l->lo, to = l->hi, len = l->hi - l->lo;
+    bool sparse = a->holes && l->anon && len >= DOCK_HOLES_FROM && dock_holes_read(l->lo, l->hi);
     long err = 0;
 
-    if (all)
-        return transfer(SYS_pwrite64, a->arena->view.fd, l->lo, l->hi - l->lo, off);
+    if (!sparse || !make_hole(a, off, len))
+        return transfer(SYS_pwrite64, a->arena->view.fd, l->lo, len, off);
     for (; !err && dock_holes_run(l->lo, l->hi, &from, &to); from = to)
         err = transfer(SYS_pwrite64, a->arena->view.fd, from, to - from, off + (from - l->lo));
     return err;

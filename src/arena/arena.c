@@ -335,8 +335,12 @@ void dock_arena_punch(struct dock_arena *a, uint64_t off, uint64_t size)
 {
     void *p = dock_view_at(&a->view, off, size);
 
-    // Through the mapping: it works also when the program has closed the descriptor.
-    if (p && madvise(p, size, MADV_REMOVE))
+    // Through the mapping, which works also when the program has closed the descriptor; or through that,
+    // which works also when the program has locked its memory.
+    if (p && !madvise(p, size, MADV_REMOVE))
+        return;
+    if (!is_ours(a) ||
+        fallocate(a->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)size))
         dock_warn("returning %llu bytes of the arena failed: %s", (unsigned long long)size, strerror(errno));
 }
 

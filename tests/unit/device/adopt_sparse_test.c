@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "arena/adopt_own.h"
 #include "device/internal.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
@@ -211,6 +212,65 @@ static void a_child_does_not_fill_it_either(void **state)
     assert_int_equal(wrong_page(f->mem), 0);
 }
 
+// The program's memory where it was, but new.
+static void map_anew(const struct fix *f)
+{
+    munmap(f->mem, LEN);
+    assert_ptr_equal(
+        mmap(f->mem, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+        f->mem);
+}
+
+static char *as_a_peer_sees_it(const struct fix *f)
+{
+    const struct dock_mirror *m = f->dev->adopt.mirrors;
+    char *alias = dock_view_at(&f->dev->arena.view, m->off + ((uintptr_t)f->mem - m->va), LEN);
+
+    assert_non_null(alias);
+    return alias;
+}
+
+// A peer that was declared dead in the middle of a copy goes on after the pages were given back.
+static void what_a_late_peer_stored_is_never_seen(void **state)
+{
+    struct fix *f = *state;
+    struct dock_mr *mr = reg(f);
+    char *peers = as_a_peer_sees_it(f);
+
+    dock_arena_hold(&f->dev->arena);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    memset(peers + 5 * PAGE, 0xab, 2 * PAGE);
+    dock_arena_release(&f->dev->arena);
+    map_anew(f);
+    store(f->mem);
+    mr = reg(f);
+    assert_int_equal(wrong_page(f->mem), 0);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    assert_int_equal(wrong_page(f->mem), 0);
+}
+
+static void memory_that_the_program_locks_is_returned_too(void **state)
+{
+    struct fix *f = *state;
+    size_t before = in_arena(f);
+    struct dock_mr *mr = reg(f);
+    char *alias = as_a_peer_sees_it(f);
+
+    memset(f->mem, 0xaa, LEN);
+    if (mlock(alias, LEN / 4)) { // mlockall would do the same
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        skip();
+    }
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    munlock(alias, LEN / 4);
+    assert_in_range(in_arena(f), 0, before + 64); // the table of segments
+    map_anew(f);
+    store(f->mem);
+    mr = reg(f);
+    assert_int_equal(wrong_page(f->mem), 0);
+    assert_int_equal(dock_mr_deregister(mr), 0);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
@@ -220,6 +280,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_stored_meanwhile_comes_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_page_in_any_state_keeps_its_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_child_does_not_fill_it_either, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_late_peer_stored_is_never_seen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_that_the_program_locks_is_returned_too, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("sparse regions", tests, NULL, NULL);
