@@ -398,5 +398,5 @@ bool dock_fit_arena(const struct dock_adopt *a)
 {
     struct stat st;
 
-    return !fstat(a->arena->view.fd, &st) && st.st_ino == a->inode;
+    return !fstat(a->arena->view.fd, &st) && st.st_ino == a->inode && st.st_dev == a->arena->view.device;
 }

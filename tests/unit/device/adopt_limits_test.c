@@ -19,9 +19,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arena/adopt_own.h"
 #include "device/internal.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
@@ -364,6 +366,32 @@ static void beside_devices_that_come_and_go(void **state)
     munmap(p, PAGES * PAGE);
 }
 
+// Numbers of inodes are those of a file system: a file of the program's may have that of the arena.
+static void a_file_with_the_number_of_the_arena_is_not_the_arena(void **state)
+{
+    int file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    struct dock_dev *dev;
+    struct stat st;
+
+    (void)state;
+    if (file < 0 || fstat(file, &st))
+        skip();
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_true(dock_fit_arena(&dev->adopt));
+    const uint64_t inode = dev->adopt.inode;
+    const int fd = dev->arena.view.fd;
+    int arena = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    assert_true(arena >= 0 && dup2(file, fd) >= 0);
+    dev->adopt.inode = st.st_ino;
+    bool taken = dock_fit_arena(&dev->adopt);
+    dev->adopt.inode = inode;
+    assert_true(dup3(arena, fd, O_CLOEXEC) >= 0);
+    close(arena);
+    close(file);
+    assert_false(taken);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
@@ -378,6 +406,7 @@ int main(void)
         cmocka_unit_test(not_beside_userfaultfd),
         cmocka_unit_test(not_beside_userfaultfd_when_the_first_thread_has_ended),
         cmocka_unit_test(not_beside_a_far_descriptor),
+        cmocka_unit_test(a_file_with_the_number_of_the_arena_is_not_the_arena),
         cmocka_unit_test(beside_devices_that_come_and_go),
     };
 
