@@ -491,17 +491,33 @@ int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
     return make(dev, &like, out);
 }
 
+// It stays after all. Adoption may have moved it meanwhile, and left it as it found it: without keys.
+static void give_keys_back(struct dock_dev *dev, struct dock_mr *mr, bool live)
+{
+    if (adopts(dev))
+        dock_adopt_lock();
+    pthread_mutex_lock(&dev->lock);
+    dock_lkey_publish(dev, mr);
+    if (live)
+        dock_segrec_publish(dev, mr, 0);
+    pthread_mutex_unlock(&dev->lock);
+    dock_many_join(dev, mr);
+    if (adopts(dev))
+        dock_adopt_unlock();
+}
+
 // Take its keys away, and wait for those who had found them. -EBUSY: it stays.
 static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
 {
+    bool mapped, live;
     uint32_t windows;
-    bool mapped;
 
     pthread_mutex_lock(&dev->lock);
     if (dock_peek32(&mr->windows))
         dock_windows_settle(dev, mr);
     windows = dock_peek32(&mr->windows); // changed under dev->lock only
     mapped = dock_seg_mapped(dev, mr->tid);
+    live = !(dock_peek64(&dev->segments[mr->tid].generation) & 1); // else a peer has invalidated it
     if (!windows && !mapped) {
         dock_lkey_clear(dev, mr); // from here on no window is bound to it
         dock_many_leave(dev, mr);
@@ -514,11 +530,8 @@ static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
         dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
         dock_quiesce(dev, NULL);
         mapped = dock_seg_mapped(dev, mr->tid); // by one who looked just before
-        if (mapped) {
-            dock_lkey_publish(dev, mr);
-            dock_segrec_publish(dev, mr, 0);
-            dock_many_join(dev, mr);
-        }
+        if (mapped)
+            give_keys_back(dev, mr, live);
     }
     return mapped ? dock_refuse(-EBUSY, "region %#x is mapped by a peer", mr->lkey) : 0;
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -280,6 +281,79 @@ static void a_key_that_was_taken_away_stays_so(void **state)
     munmap(p, 4 * PAGE);
 }
 
+// One who looked just before maps the segment when its keys have gone, and somebody adopts: what stays
+// registered gets its keys back after that, and none that a peer has taken away.
+#define LATE 63u // a hazard that nobody has
+
+static struct late {
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    pthread_t adopter;
+    _Atomic bool adopting;
+    bool before; // the keys came back while the lock was held
+} late;
+
+static void *adopts_for_a_while(void *arg)
+{
+    (void)arg;
+    dock_adopt_lock();
+    atomic_store(&late.adopting, true);
+    usleep(30000);
+    late.before = dock_peek32(&late.dev->lkeys[late.mr->tid].key) != 0;
+    dock_adopt_unlock();
+    return NULL;
+}
+
+static struct dock_hazard *mapping(void)
+{
+    return &late.dev->hazards[LATE];
+}
+
+static void is_mapped_late(enum dock_moment at, uint32_t object, uint64_t sequence)
+{
+    (void)sequence;
+    if (at != DOCK_AT_DEREGISTER || object != late.mr->tid)
+        return;
+    dock_probe_hook = NULL;
+    dock_set64(&mapping()->owner, (uint64_t)late.dev->waiter.me << 32);
+    dock_set32(&mapping()->mapped, late.mr->tid);
+    assert_int_equal(pthread_create(&late.adopter, NULL, adopts_for_a_while, NULL), 0);
+    while (!atomic_load(&late.adopting))
+        sched_yield();
+}
+
+static void refused_for_a_late_mapping(struct fix *f, struct dock_mr *mr)
+{
+    late = (struct late){.dev = f->devs[1], .mr = mr};
+    assert_true(dock_peek32(&late.dev->port->hazard_high) <= LATE + 1);
+    dock_set32(&late.dev->port->hazard_high, LATE + 1);
+    dock_probe_hook = is_mapped_late;
+    assert_int_equal(dock_mr_deregister(mr), -EBUSY);
+    assert_int_equal(pthread_join(late.adopter, NULL), 0);
+    assert_false(late.before);
+    dock_set32(&mapping()->mapped, 0);
+    dock_set64(&mapping()->owner, 0);
+}
+
+static void what_cannot_be_taken_away_gets_its_keys_back(void **state)
+{
+    struct fix *f = *state;
+    const struct dock_segrec *rec = f->devs[1]->segments;
+    char *p = map_pages(4);
+    struct dock_mr *mr = reg(f, p, 4 * PAGE);
+
+    refused_for_a_late_mapping(f, mr);
+    exercise(f, mr, p, 4 * PAGE, 32);
+    pthread_mutex_lock(&f->devs[1]->lock);
+    dock_segrec_clear(f->devs[1], mr->tid); // a peer invalidates it
+    pthread_mutex_unlock(&f->devs[1]->lock);
+    refused_for_a_late_mapping(f, mr);
+    assert_int_equal(dock_peek64(&rec[mr->tid].generation) & 1, 1);
+    assert_int_equal(dock_peek32(&f->devs[1]->lkeys[mr->tid].key), mr->lkey);
+    dereg(mr);
+    munmap(p, 4 * PAGE);
+}
+
 static void read_only_memory(void **state)
 {
     struct fix *f = *state;
@@ -504,6 +578,7 @@ int main(void)
         cmocka_unit_test(registrations_that_overlap),
         cmocka_unit_test(a_page_that_is_adopted_later),
         cmocka_unit_test(a_key_that_was_taken_away_stays_so),
+        cmocka_unit_test(what_cannot_be_taken_away_gets_its_keys_back),
         cmocka_unit_test(read_only_memory),
         cmocka_unit_test(a_region_of_many_mappings),
         cmocka_unit_test(memory_unmapped_while_registered),
