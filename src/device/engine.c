@@ -25,7 +25,6 @@
 #define DEEP_NS 1000000000ull
 #define FAULT_NAP_NS 1000000 // after a wait that failed, and may not fail again
 
-enum { AWAKE, TICKING, DEEP };
 enum { TAG_BELL = 1u << 31, TAG_LISTEN };
 
 static void ring(int bell_fd)
@@ -39,14 +38,14 @@ static void ring(int bell_fd)
 void dock_up_bell(struct dock_peer *peer)
 {
     dock_fence_full(); // pairs with the fence in may_sleep
-    if (dock_peek32(&peer->port->asleep) != AWAKE)
+    if (dock_peek32(&peer->port->asleep) != DOCK_AWAKE)
         ring(peer->bell_fd);
 }
 
 void dock_engine_wake(struct dock_dev *dev)
 {
     dock_fence_full(); // pairs with the fence in may_sleep
-    if (dock_peek32(&dev->port->asleep) == DEEP)
+    if (dock_peek32(&dev->port->asleep) == DOCK_DEEP)
         ring(dev->bell_fd);
 }
 
@@ -80,11 +79,14 @@ static bool turn(struct dock_dev *dev)
         dock_cq_deliver_held(dev);
     any |= run_left_behind(dev);
     any |= dock_waiting_run(dev);
-    if (dock_raw_watch(dev)) {
-        dock_set64(&dev->raw_moved_ns, dock_now_ns());
-        any = true;
-    }
     return any;
+}
+
+// Not counted as work that ticks go on for: a watch that saw something has a patience of its own.
+static void watch(struct dock_dev *dev)
+{
+    if (dock_raw_watch(dev))
+        dock_set64(&dev->raw_moved_ns, dock_now_ns());
 }
 
 static void look_after_ourselves(struct dock_dev *dev)
@@ -96,6 +98,7 @@ static void look_after_ourselves(struct dock_dev *dev)
     dock_ways_check(dev);
     dock_quarantine_check(dev);
     dock_link_look(dev, true);
+    dock_raw_forsake(dev);
 }
 
 static void serve(struct dock_dev *dev, const struct epoll_event *e)
@@ -145,6 +148,7 @@ void dock_engine_step(struct dock_dev *dev)
     pthread_mutex_lock(&dev->adopt.gate);
     wait_in_epoll(dev, 0);
     turn(dev);
+    watch(dev);
     pthread_mutex_unlock(&dev->adopt.gate);
 }
 
@@ -163,11 +167,11 @@ static bool work_waits(struct dock_dev *dev)
     return dock_peek32(&dev->port->attention) || dock_peek32(&dev->stop);
 }
 
-// Work that a tick would find in time, but not a deep sleeper: who made it while we were awake has not rung.
-static bool tick_waits(struct dock_dev *dev)
+// Work that a tick would find in time, but not a long sleeper: who made it while we were awake has not rung.
+static bool tick_waits(struct dock_dev *dev, uint64_t ns)
 {
-    return dock_peek64(&dev->ready_head) || dock_peek32(&dev->raw_queues) || dock_peek32(&dev->held_events) ||
-           dock_waiting_any(dev);
+    return dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events) || dock_waiting_any(dev) ||
+           (ns == DEEP_NS && dock_peek32(&dev->raw_queues));
 }
 
 // How long until the doorbells of others are looked at again.
@@ -178,27 +182,29 @@ static uint64_t raw_patience(struct dock_dev *dev, uint64_t now)
     return since < RAW_HOT_NS ? 0 : since < RAW_COLD_AFTER_NS ? RAW_IDLE_NS : RAW_COLD_NS;
 }
 
-// How long the engine may sleep, given when it last had work.
-static uint64_t patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
+uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
 {
-    if (dock_peek32(&dev->raw_queues))
-        return raw_patience(dev, now);
-    return now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events)
-               ? TICK_NS
-               : DEEP_NS;
+    bool ticks =
+        now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events);
+    uint64_t ns = ticks ? TICK_NS : DEEP_NS;
+    uint64_t raw = dock_peek32(&dev->raw_queues) ? raw_patience(dev, now) : DEEP_NS;
+
+    return raw < ns ? raw : ns;
 }
 
 static void sleep_once(struct dock_dev *dev, uint64_t ns)
 {
+    bool deep = ns > TICK_NS;
+
     if (ns == 0) {
         wait_in_epoll(dev, 0);
         return;
     }
-    dock_set32(&dev->port->asleep, ns == DEEP_NS ? DEEP : TICKING);
+    dock_set32(&dev->port->asleep, deep ? DOCK_DEEP : DOCK_TICKING);
     dock_fence_full(); // pairs with the fences in dock_up_bell and dock_engine_wake
-    if (!work_waits(dev) && !(ns == DEEP_NS && tick_waits(dev)))
+    if (!work_waits(dev) && !(deep && tick_waits(dev, ns)))
         wait_in_epoll(dev, ns);
-    dock_set32(&dev->port->asleep, AWAKE); // the bell's count is kept by the kernel: nothing to order
+    dock_set32(&dev->port->asleep, DOCK_AWAKE); // the bell's count is kept by the kernel: nothing to order
 }
 
 static void *engine(void *arg)
@@ -209,6 +215,7 @@ static void *engine(void *arg)
     dock_adopt_engine(&dev->adopt, true);
     while (!dock_acquire32(&dev->stop)) {
         bool any = turn(dev);
+        watch(dev);
         uint64_t now = dock_now_ns();
         if (any)
             last_work = now;
@@ -218,7 +225,7 @@ static void *engine(void *arg)
         }
         bool draining =
             any && dock_peek64(&dev->ready_head) && dock_peek32(&dev->taken_by_pollers) == dev->taken_seen;
-        sleep_once(dev, draining ? 0 : patience(dev, now, last_work));
+        sleep_once(dev, draining ? 0 : dock_engine_patience(dev, now, last_work));
     }
     dock_adopt_engine(&dev->adopt, false);
     return NULL;

@@ -359,7 +359,7 @@ static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
 
 void dock_sq_flush_posted(struct dock_sq *sq)
 {
-    uint32_t pi = dock_acquire32(sq->post.doorbell); // pairs with the doorbell's publish
+    uint32_t pi = dock_sq_rung(sq);
 
     while (sq->mid || sq->exec != pi)
         flush(sq, pi);

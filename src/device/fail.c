@@ -156,6 +156,8 @@ static void error_held(struct dock_qp *qp)
     dock_publish32(&qp->rec->state, DOCK_ERR); // pairs with answers() of the peers
     dock_port_moment(qp->dev->port, DOCK_AT_STATE, qp->number, DOCK_ERR);
     flush_held(qp);
+    dock_fence_full(); // pairs with dock_post_keep: what was kept is seen here, or is rung for there
+    dock_sq_raise(&qp->sq.post);
     dock_mark_owe(qp, DOCK_ST_FLUSH_DONE); // receives that were taken have completed: told behind the sends
 }
 

@@ -144,6 +144,7 @@ struct dock_qp {
     struct dock_qp *raw_next; // of the device's raw queues, under dev->lock
     uint32_t raw_seen;        // the doorbell as the engine last saw it
     dock_a32 watched;         // it is among the device's raw queues
+    dock_a32 kept;            // without a page: something was kept, and may not be rung for yet
     bool met_told;            // two producers on one place: told since the last RESET
     bool sqd_event;
     dock_a32 pins;                     // the engine works on it: destroy waits
@@ -253,6 +254,9 @@ void dock_sq_leave(struct dock_sq *sq, bool both, bool posted);
 // Forget everything posted (RESET). The token is held.
 void dock_sq_clear(struct dock_sq *sq);
 
+// ---- post.c: what was kept is published, whoever is posting. true: something was.
+bool dock_sq_raise(struct dock_sq_post *sq);
+
 // ---- execute.c: one WQE
 #define DOCK_PATIENCE_NS 1000000000ull // for the first way to a device that is there
 // One stay at a queue: what may still be spent.
@@ -290,9 +294,24 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks);
 // ---- raw.c: queues that others drive
 int dock_raw_open(struct dock_qp *qp, uint32_t blocks);
 void dock_raw_close(struct dock_qp *qp);
-void dock_raw_clear(struct dock_qp *qp);          // RESET: what was stored whole or told is forgotten
-void dock_raw_watch_doorbell(struct dock_qp *qp); // from now on: also of a queue that is not raw
+void dock_raw_clear(struct dock_qp *qp); // RESET: what was stored whole or told is forgotten
+// From now on; of a queue that is not raw until all that was kept is published.
+void dock_raw_watch_doorbell(struct dock_qp *qp);
 void dock_raw_unwatch(struct dock_qp *qp);
+// Queues that wait for nobody's ring any more are left alone. The engine's, now and then.
+void dock_raw_forsake(struct dock_dev *dev);
+// The doorbell of a queue says what cannot be: put right, unless its producers alone know. The token is held.
+uint32_t dock_raw_stray(struct dock_sq *sq, uint32_t rung);
+
+// So far the doorbell says that the queue was posted to. The token is held.
+static inline uint32_t dock_sq_rung(struct dock_sq *sq)
+{
+    uint32_t rung = dock_acquire32(sq->post.doorbell); // pairs with the doorbell's publish
+    uint32_t most = dock_peek32(&sq->post.pi) - sq->exec;
+
+    return __builtin_expect(rung - sq->exec <= most, 1) ? rung : dock_raw_stray(sq, rung);
+}
+
 // Run the queues whose producers moved. true: there was one. The engine's.
 bool dock_raw_watch(struct dock_dev *dev);
 // The WQE at sq->exec, fetched: does it hold what its producer noted? 0 or a status.
@@ -333,7 +352,11 @@ bool dock_waiting_any(struct dock_dev *dev);
 // ---- engine.c
 int dock_engine_start(struct dock_dev *dev);
 void dock_engine_stop(struct dock_dev *dev);
+enum { DOCK_AWAKE, DOCK_TICKING, DOCK_DEEP }; // port->asleep; who sleeps longer than a tick is deep asleep
+// Work was left to the engine: it is woken, if it would not find it at its next tick.
 void dock_engine_wake(struct dock_dev *dev);
+// How long it may sleep, in ns, given when it last had work.
+uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now, uint64_t last_work);
 // One turn without sleeping, for tests with no engine thread and for the thread itself.
 void dock_engine_step(struct dock_dev *dev);
 // Who waits for what the engine does: a nap, or one turn where no engine thread runs.

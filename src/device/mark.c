@@ -72,7 +72,7 @@ int dock_qp_flush(struct dock_qp *qp, unsigned n, struct dock_wc *out)
         return 0;
     dock_sq_hold(sq);
     dock_spin_lock(&qp->send_cq->lock); // with the pollers, who free slots too; behind the token, as in RESET
-    uint32_t state = dock_peek32(&sq->rec->state), pi = dock_acquire32(sq->post.doorbell);
+    uint32_t pi = dock_sq_rung(sq), state = dock_peek32(&sq->rec->state);
     // What the mark says is done: from here on nothing of this queue is in its CQ.
     if (state == DOCK_SUSPENDED && !sq->mid && sq->retired == sq->seq)
         while (got < n && sq->exec != pi)

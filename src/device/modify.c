@@ -172,6 +172,7 @@ static int rebind(struct dock_qp *qp, const struct dock_qp_mod *m)
         return err;
     dock_sq_hold(&qp->sq);
     dock_sq_land(&qp->sq);
+    dock_sq_raise(&qp->sq.post);
     dock_sq_flush_posted(&qp->sq); // it was meant for the peer until now
     set_attributes(qp, m);
     connect_to_peer(qp);

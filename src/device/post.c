@@ -303,7 +303,7 @@ static void ring_alone(struct dock_sq *sq)
 static inline void move_head(struct dock_post *p)
 {
     dock_count64(&p->qp->rec->posted, p->posted - p->sq->posted);
-    p->sq->pi = p->pi;
+    dock_publish32(&p->sq->pi, p->pi); // the WQEs before it; pairs with the acquire in dock_sq_raise
     p->sq->posted = p->posted;
 }
 
@@ -324,7 +324,7 @@ static inline void leave(const struct dock_post *p, bool rung)
 
 void dock_post_end(struct dock_post *p)
 {
-    bool any = p->pi != p->sq->pi;
+    bool any = p->pi != dock_peek32(&p->sq->pi);
 
     if (any) {
         move_head(p);
@@ -335,11 +335,26 @@ void dock_post_end(struct dock_post *p)
 
 void dock_post_keep(struct dock_post *p)
 {
-    if (p->pi != p->sq->pi)
+    if (p->pi != dock_peek32(&p->sq->pi))
         move_head(p);
-    dock_fence_store(); // the WQEs before whatever store of the caller rings
     leave(p, false);
-    dock_raw_watch_doorbell(p->qp);
+    // The WQEs before whatever store of the caller rings. Pairs with error_held in fail.c, settle and forsake
+    // in raw.c: they see what was kept, or we see what they did.
+    dock_fence_full();
+    if (dock_peek32(p->sq->state) == DOCK_ERR)
+        dock_post_ring(p->qp);
+    else
+        dock_raw_watch_doorbell(p->qp);
+}
+
+bool dock_sq_raise(struct dock_sq_post *sq)
+{
+    uint32_t pi = dock_acquire32(&sq->pi), rung = dock_peek32(sq->doorbell); // pairs with move_head
+
+    while (pi - rung - 1 <= sq->mask)              // behind the head, by no more than the ring has
+        if (dock_claim32(sq->doorbell, &rung, pi)) // pairs with the acquire in dock_sq_rung
+            return true;
+    return false; // somebody rang for it, or for more
 }
 
 void dock_post_ring(struct dock_qp *qp)
@@ -348,8 +363,8 @@ void dock_post_ring(struct dock_qp *qp)
     bool kept;
 
     dock_post_begin(qp, &p);
-    kept = (int32_t)(p.pi - dock_peek32(p.sq->doorbell)) > 0; // else somebody rang for it, or for more
+    kept = dock_sq_raise(p.sq); // of a queue without a lock another may be posting
     if (kept)
-        publish(&p);
+        dock_count64(&qp->rec->rings, 1);
     leave(&p, kept);
 }

@@ -89,7 +89,8 @@ static int make_send_ring(struct dock_qp *qp)
     sq->post.doorbell = &qp->rec->doorbell; // a raw queue has a page of its own
     sq->post.state = &qp->rec->state;
     sq->post.executed = &qp->rec->executed;
-    sq->post.pi = sq->post.posted = start;
+    sq->post.posted = start;
+    dock_set32(&sq->post.pi, start);
     sq->post.mask = blocks - 1;
     sq->post.depth = depth;
     sq->post.always = qp->attr.signal_all ? DOCK_F_COMPLETE : 0;
@@ -132,8 +133,8 @@ static void init_sq(struct dock_qp *qp)
     sq->x.pd = qp->attr.pd;
     // XRC: each request names the shared queue in whose domain its key is looked for
     sq->straight = sq->conn && sq->x.keyed && !sq->flight && !sq->post.xrc;
-    dock_set32(sq->post.doorbell, sq->post.pi);
-    qp->raw_seen = sq->post.pi;
+    qp->raw_seen = dock_peek32(&sq->post.pi);
+    dock_set32(sq->post.doorbell, qp->raw_seen);
     dock_sq_clear(sq);
 }
 
@@ -350,9 +351,8 @@ static void see_off(struct dock_qp *qp)
 
     while (waits && dock_now_ns() < until) {
         dock_sq_hold(sq);
-        waits = dock_peek32(&qp->rec->state) == DOCK_RTS &&
-                (sq->mid || sq->exec != dock_acquire32(sq->post.doorbell)); // pairs with its publish
-        dock_sq_release(sq);                                                // which runs it
+        waits = dock_peek32(&qp->rec->state) == DOCK_RTS && (sq->mid || sq->exec != dock_sq_rung(sq));
+        dock_sq_release(sq); // which runs it
         if (waits)
             dock_engine_nap(qp->dev);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Queues that others drive, or ring: their doorbells are watched, WQEs stored whole to the doorbell page are
 // taken, and what hardware would punish silently is told in words, from memory alone. A queue that only
-// others ring (dock_post_keep) has no page.
+// others ring (dock_post_keep) has no page, and is watched while something that was kept waits for its ring.
 #include <errno.h>
 
 #include "base/clock.h"
@@ -52,32 +52,61 @@ void dock_raw_watch_doorbell(struct dock_qp *qp)
     struct dock_dev *dev = qp->dev;
     uint32_t no = 0;
 
+    dock_set32(&qp->kept, 1);
     if (dock_peek32(&qp->watched) || !dock_claim32(&qp->watched, &no, 1))
         return;
     pthread_mutex_lock(&dev->lock);
     qp->raw_next = dev->raws;
     dev->raws = qp;
-    pthread_mutex_unlock(&dev->lock);
     dock_set64(&dev->raw_moved_ns, dock_now_ns());
     atomic_fetch_add_explicit(&dev->raw_queues, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&dev->lock);
     dock_up_bell(dock_peer_self(dev)); // the engine begins to watch doorbells
+}
+
+static void strike(struct dock_dev *dev, struct dock_qp **at)
+{
+    *at = (*at)->raw_next;
+    atomic_fetch_sub_explicit(&dev->raw_queues, 1, memory_order_relaxed);
 }
 
 void dock_raw_unwatch(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
 
-    if (!dock_peek32(&qp->watched)) // who posts has ended: the queue is being destroyed
-        return;
-    pthread_mutex_lock(&dev->lock);
+    pthread_mutex_lock(&dev->lock); // who posts has ended, but the engine may be leaving it alone
     struct dock_qp **at = &dev->raws;
-    while (*at != qp)
+    while (*at && *at != qp)
         at = &(*at)->raw_next;
-    *at = qp->raw_next;
+    if (*at)
+        strike(dev, at);
     pthread_mutex_unlock(&dev->lock);
     if (producers_met(qp)) // the queue had failed of what they did before the engine saw why
         name_them(qp);
-    atomic_fetch_sub_explicit(&dev->raw_queues, 1, memory_order_relaxed);
+}
+
+// false: somebody kept something meanwhile, and found it watched.
+static bool forsaken(struct dock_qp *qp)
+{
+    uint32_t no = 0;
+
+    if (qp->page || dock_peek32(&qp->kept))
+        return false;
+    dock_set32(&qp->watched, 0);
+    dock_fence_full(); // pairs with dock_post_keep
+    return !(dock_peek32(&qp->kept) && dock_claim32(&qp->watched, &no, 1));
+}
+
+void dock_raw_forsake(struct dock_dev *dev)
+{
+    pthread_mutex_lock(&dev->lock); // who finds it forsaken waits, and adds it again
+    for (struct dock_qp **at = &dev->raws; *at;) {
+        if (forsaken(*at))
+            strike(dev, at);
+        else
+            at = &(*at)->raw_next;
+    }
+    pthread_mutex_unlock(&dev->lock);
 }
 
 int dock_qp_direct(const struct dock_qp *qp, struct dock_direct *out)
@@ -143,7 +172,22 @@ static void fail_met(struct dock_qp *qp)
 
 static bool moved(const struct dock_qp *qp)
 {
-    return dock_peek32(qp->sq.post.doorbell) != qp->raw_seen || direct_waits(qp) || producers_met(qp);
+    uint32_t rung = dock_peek32(qp->sq.post.doorbell);
+
+    if (!qp->page)
+        return dock_peek32(&qp->kept) && (rung != qp->raw_seen || rung == dock_peek32(&qp->sq.post.pi));
+    return rung != qp->raw_seen || direct_waits(qp) || producers_met(qp);
+}
+
+// All that was kept is rung for, as far as was run for: what moves the doorbell from now on runs the queue.
+static void settle(struct dock_qp *qp)
+{
+    if (qp->page || dock_peek32(&qp->sq.post.pi) != qp->raw_seen)
+        return;
+    dock_set32(&qp->kept, 0);
+    dock_fence_full(); // pairs with dock_post_keep
+    if (dock_peek32(&qp->sq.post.pi) != qp->raw_seen)
+        dock_set32(&qp->kept, 1);
 }
 
 // The queue found goes to the end of the list, so that the others have their turn, and is pinned, not kept by
@@ -181,13 +225,30 @@ bool dock_raw_watch(struct dock_dev *dev)
             take_direct(qp);
         qp->raw_seen = dock_peek32(qp->sq.post.doorbell); // ordered by the acquire in run.c
         dock_sq_ring(&qp->sq, DOCK_BY_ENGINE);
+        settle(qp);
         atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
         any = true;
     }
     return any;
 }
 
-// ---- what the device sees of a WQE
+// ---- what the device sees of a doorbell, and of a WQE
+
+uint32_t dock_raw_stray(struct dock_sq *sq, uint32_t rung)
+{
+    uint32_t pi = dock_peek32(&sq->post.pi), seen = rung;
+    int32_t ahead = (int32_t)(rung - pi);
+
+    if (sq->qp->page)
+        return rung;
+    rung = ahead > 0 ? pi : sq->exec;             // behind: a store that came late, what it rang for is done
+    dock_claim32(sq->post.doorbell, &seen, rung); // else somebody has rung since
+    if (ahead > 0) {
+        dock_error("queue %u: the doorbell was moved %d blocks past what was posted", sq->qp->number, ahead);
+        dock_qp_fail(sq->qp, DOCK_ST_LOC_QP_OP);
+    }
+    return rung;
+}
 
 uint32_t dock_raw_check_fetched(struct dock_sq *sq, unsigned blocks)
 {

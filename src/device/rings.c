@@ -5,22 +5,17 @@
 void dock_qp_ring(struct dock_qp *qp, struct dock_ring_look *out)
 {
     const struct dock_sq_post *sq = &qp->sq.post;
-    struct dock_post p;
+    uint32_t rung = dock_acquire32(sq->doorbell); // pairs with publish in post.c: a post moved `pi` before
+    uint32_t pi = dock_peek32(&sq->pi);
+    bool ahead = (int32_t)(rung - pi) > 0;
 
-    dock_post_open(qp, &p);                       // where posts stand is their lock's
-    uint32_t rung = dock_acquire32(sq->doorbell); // pairs with publish in post.c
-    int32_t kept = (int32_t)(p.pi - rung);
-
-    dock_post_end(&p); // nothing was put
     *out = (struct dock_ring_look){
         .base = sq->ring,
         .doorbell = (void *)sq->doorbell,
         .entries = sq->mask + 1,
         .page = qp->page,
-        .driven = kept<0,
-                       .pi = kept> 0
-                      ? p.pi
-                      : rung,                       // what was kept is behind the doorbell
+        .driven = ahead,
+        .pi = ahead ? rung : pi,                    // what was kept is behind the doorbell
         .ci = (uint32_t)dock_acquire64(&sq->freed), // pairs with take_send in poll.c
     };
 }

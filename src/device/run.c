@@ -80,11 +80,9 @@ static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
     }
 }
 
-static inline struct dock_stay budget(const struct dock_sq *sq)
+static inline struct dock_stay budget(struct dock_sq *sq)
 {
-    return (struct dock_stay){.pi = dock_acquire32(sq->post.doorbell), // pairs with the doorbell's publish
-                              .bytes = DOCK_BUDGET_BYTES,
-                              .wrs = DOCK_BUDGET_WRS};
+    return (struct dock_stay){.pi = dock_sq_rung(sq), .bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS};
 }
 
 // WRs whose sources were read. Over a late fabric that is known when they are finished.
@@ -221,11 +219,11 @@ void dock_sq_release(struct dock_sq *sq)
 
 void dock_sq_clear(struct dock_sq *sq)
 {
-    sq->exec = sq->post.pi =
-        dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
+    sq->exec = dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
+    dock_set32(&sq->post.pi, sq->exec);
     sq->seq = sq->retired = sq->told = sq->post.posted;
     dock_publish64(&sq->post.freed,
-                   (uint64_t)sq->post.posted << 32 | sq->post.pi); // pairs with has_room in post.c
+                   (uint64_t)sq->post.posted << 32 | sq->exec); // pairs with has_room in post.c
     dock_sq_abandon(sq);
     sq->mid = false;
     sq->stall = DOCK_STALL_NONE;

@@ -66,7 +66,7 @@ struct dock_sq_post {
     char *ring;
     uint64_t *wrid; // per block, as the format's reference driver keeps it
     dock_a32 *doorbell;
-    uint32_t pi;     // blocks, free-running: next to be written
+    dock_a32 pi;     // blocks, free-running: next to be written; others see by it what was kept
     uint32_t posted; // WRs, free-running
     uint32_t mask, depth;
     uint32_t always; // flags of every WQE: DOCK_F_COMPLETE when all are signaled
@@ -140,7 +140,7 @@ static inline void dock_post_start(struct dock_qp *qp, struct dock_post *p, bool
     p->qp = qp;
     p->sq = sq;
     p->both = !sq->lock_free && dock_sq_lock(sq, both);
-    p->pi = sq->pi;
+    p->pi = dock_peek32(&sq->pi); // ours alone to change
     p->posted = sq->posted;
 }
 
@@ -165,7 +165,8 @@ void dock_post_end(struct dock_post *p);
 
 // Instead of dock_post_end: what was put stands in the ring, and the doorbell stays where it is. All of it is
 // published by the queue's next dock_post_end or dock_post_ring, or by whoever stores the index of the next
-// block to its doorbell (dock_qp_ring tells both), which the engine watches from the first such post on.
+// block to its doorbell (dock_qp_ring tells both), which the engine watches until all of it is. In ERR it is
+// published at once.
 void dock_post_keep(struct dock_post *p);
 // Publish what was kept, if anything was, and run the queue.
 void dock_post_ring(struct dock_qp *qp);

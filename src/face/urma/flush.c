@@ -28,7 +28,7 @@ static int flush(const struct ur_sends *s, const urma_context_t *ctx, uint32_t d
         return dock_refuse(-EINVAL, "%s: no active queue, no place for CRs, or %d of them for a depth of %u",
                            call, cr_cnt, depth);
     // what nobody has rung for was never begun either
-    if (dock_qp_state(s->dev) == DOCK_SUSPENDED || dock_qp_state(s->dev) == DOCK_ERR)
+    if (dock_qp_state(s->dev) == DOCK_SUSPENDED)
         dock_post_ring(s->dev);
     do {
         want = cr_cnt - done < AT_ONCE ? cr_cnt - done : AT_ONCE;

@@ -191,8 +191,6 @@ urma_status_t ur_sends_modify(struct ur_sends *s, urma_jetty_state_t to, const c
     m.state = of[to];
     err = from == URMA_JETTY_STATE_RESET && to == URMA_JETTY_STATE_READY ? make_ready(s)
                                                                          : dock_qp_modify(s->dev, &m);
-    if (!err && to == URMA_JETTY_STATE_ERROR) // what was posted and not rung for is flushed with the rest
-        dock_post_ring(s->dev);
     return err ? URMA_FAIL : URMA_SUCCESS;
 }
 

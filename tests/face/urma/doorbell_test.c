@@ -163,12 +163,22 @@ static void move_to(struct uend *e, urma_jetty_state_t state)
     CHECK_INT(urma_modify_jfs(e->jfs, &a), 0);
 }
 
-// As they are not executed any more, somebody hands them back: in ERROR a completion, in SUSPENDED the flush
-// call.
+// All that was kept is flushed, in order, and the mark comes behind it.
+static void expect_flushed(struct uend *e, uint64_t first, uint64_t end)
+{
+    urma_cr_t cr;
+
+    for (uint64_t i = first; i < end; i++)
+        ucr_expect(e->jfc, i, URMA_CR_WR_FLUSH_ERR, NULL);
+    CHECK(ucr_poll(e->jfc, &cr, 5000));
+    CHECK_INT(cr.status, URMA_CR_WR_FLUSH_ERR_DONE);
+}
+
+// As they are not executed any more, somebody hands them back: in ERROR completions before its mark, in
+// SUSPENDED the flush call.
 static void in_error_and_suspended_they_come_back(void **state)
 {
     const struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
-    bool seen[KEPT] = {false};
     struct uend l, r;
     urma_cr_t cr[16];
 
@@ -176,15 +186,9 @@ static void in_error_and_suspended_they_come_back(void **state)
     upair_open(&l, &r, &o);
     wait_kept(&l, &r, "the end");
     move_to(&l, URMA_JETTY_STATE_ERROR);
-    for (unsigned i = 0; i <= KEPT; i++) { // the mark is among them
-        CHECK(ucr_poll(l.jfc, cr, 5000));
-        if (cr[0].status == URMA_CR_WR_FLUSH_ERR)
-            seen[cr[0].user_ctx] = true;
-        else
-            CHECK_INT(cr[0].status, URMA_CR_WR_FLUSH_ERR_DONE);
-    }
-    for (unsigned i = 0; i < KEPT; i++)
-        CHECK(seen[i]);
+    expect_flushed(&l, 0, KEPT);
+    post_bypassing(&l, KEPT); // in ERROR nobody needs to ring
+    ucr_expect(l.jfc, KEPT, URMA_CR_WR_FLUSH_ERR, NULL);
     upair_close(&l, &r);
 
     upair_open(&l, &r, &o);
@@ -196,6 +200,104 @@ static void in_error_and_suspended_they_come_back(void **state)
     for (unsigned i = 0; i < KEPT; i++)
         CHECK_INT(cr[i].user_ctx, i);
     CHECK_INT(*far_word(&r, 1), 0);
+    upair_close(&l, &r);
+}
+
+static void after_a_failure_of_the_queue_they_come_back_as_well(void **state)
+{
+    const struct uend_options o = {.mode = URMA_TM_RC};
+    urma_import_seg_flag_t f = {.bs = {.access = ALL_ACCESS}};
+    urma_token_t wrong = {.token = UEND_TOKEN + 1};
+    urma_target_seg_t *seg;
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    seg = urma_import_seg(l.ctx, &r.seg->seg, &wrong, 0, f);
+    CHECK(seg != NULL);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 77, 0, 8);
+    w.remote[0].tseg = seg;
+    w.wr.flag.bs.db_bypass = 1;
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    struct udma_u_post_info info = post_by_control(&l, false);
+    for (unsigned i = 0; i < 3; i++)
+        post_bypassing(&l, i);
+    // for the first two alone
+    __atomic_store_n((uint32_t *)(void *)info.db_addr, info.pi, __ATOMIC_RELEASE);
+    ucr_expect(l.jfc, 77, URMA_CR_REM_ACCESS_ABORT_ERR, NULL);
+    ucr_expect(l.jfc, KEPT, URMA_CR_WR_FLUSH_ERR, NULL);
+    expect_flushed(&l, 0, 3);
+    CHECK_INT(urma_unimport_seg(seg), 0);
+    upair_close(&l, &r);
+}
+
+// What was kept was meant for the peer until then.
+static void what_was_kept_goes_to_no_other_peer(void **state)
+{
+    const struct uend_options o = {.mode = URMA_TM_RC};
+    struct uend l, r, x, y;
+    struct uend_address at_l, at_y;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    upair_open(&x, &y, &o);
+    uend_wr(&l, &w, URMA_OPC_SEND, 5, 16, 8);
+    w.wr.flag.bs.db_bypass = 1;
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    uend_part(&l);
+    uend_part(&r);
+    uend_part(&x);
+    uend_part(&y);
+    CHECK_INT(uend_recv(&y, 9, 0, 64), 0);
+    at_l = uend_address(&l);
+    at_y = uend_address(&y);
+    uend_connect(&l, &at_y);
+    uend_connect(&y, &at_l);
+    CHECK_INT(set_status(&l, 0, 1), 0);
+    ucr_expect(l.jfc, 5, URMA_CR_WR_FLUSH_ERR, NULL);
+    ucr_expect_empty(y.rjfc, 1); // the option has run the queue
+    w.wr.user_ctx = 6;
+    w.wr.flag.bs.db_bypass = 0;
+    CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+    ucr_expect(l.jfc, 6, URMA_CR_SUCCESS, NULL);
+    ucr_expect(y.rjfc, 9, URMA_CR_SUCCESS, NULL);
+    uend_part(&l);
+    uend_part(&y);
+    uend_close(&l);
+    uend_close(&r);
+    uend_close(&x);
+    uend_close(&y);
+}
+
+// A store to the doorbell that says more than was posted: its queue fails, and no other that shares its JFC.
+static void a_stray_doorbell_harms_its_own_queue_alone(void **state)
+{
+    const struct uend_options o = {.mode = URMA_TM_RM, .halves = true, .jfc_depth = 40};
+    urma_jfs_t *other;
+    urma_jfs_wr_t *bad;
+    struct uend l, r;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &o);
+    urma_jfs_cfg_t cfg = l.jfs->jfs_cfg;
+    other = urma_create_jfs(l.ctx, &cfg);
+    CHECK(other != NULL);
+    struct udma_u_post_info info = post_by_control(&l, false);
+    __atomic_store_n((uint32_t *)(void *)info.db_addr, info.pi + 60, __ATOMIC_RELEASE);
+    expect_flushed(&l, KEPT, KEPT + 1);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 8, 0, 8);
+    CHECK_INT(urma_post_jfs_wr(other, &w.wr, &bad), 0);
+    ucr_expect(l.jfc, 8, URMA_CR_SUCCESS, NULL);
+    move_to(&l, URMA_JETTY_STATE_RESET);
+    move_to(&l, URMA_JETTY_STATE_READY);
+    for (unsigned i = 0; i < 40; i++) {
+        CHECK_INT(uend_post(&l, &w.wr, NULL), 0);
+        ucr_expect(l.jfc, 8, URMA_CR_SUCCESS, NULL);
+    }
+    CHECK_INT(urma_delete_jfs(other), 0);
     upair_close(&l, &r);
 }
 
@@ -474,6 +576,9 @@ int main(void)
         cmocka_unit_test(what_was_posted_with_db_bypass_waits_for_one_later_ring),
         cmocka_unit_test(what_was_never_rung_for_goes_with_the_queue),
         cmocka_unit_test(in_error_and_suspended_they_come_back),
+        cmocka_unit_test(after_a_failure_of_the_queue_they_come_back_as_well),
+        cmocka_unit_test(what_was_kept_goes_to_no_other_peer),
+        cmocka_unit_test(a_stray_doorbell_harms_its_own_queue_alone),
         cmocka_unit_test(a_full_ring_counts_what_was_kept),
         cmocka_unit_test(the_control_call_tells_of_the_last_of_a_list),
         cmocka_unit_test(what_is_wrong_is_refused_and_posts_nothing),
