@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define HEADROOM_FROM 262144u // less than this is not worth asking the cgroup
-#define TIGHT_PIECE 65536u
-#define RETRY_NS 1000000000ull // between two tries to move lingering pages back
+#define HEADROOM_FROM 262144u            // less than this is not worth asking the cgroup
+#define TIGHT_PIECE DOCK_HOLES_BACK_FROM // so that what is empty stays so
+#define RETRY_NS 1000000000ull           // between two tries to move lingering pages back
 
 struct dock_adopt *dock_adopters;
 

@@ -43,19 +43,19 @@ bool dock_holes_read(uint64_t lo, uint64_t hi)
 }
 
 // Swapped out, guarded, watched, of a file: whatever the word says, it is more than nothing.
-static bool is_empty(uint64_t i)
+bool dock_holes_empty(uint64_t of)
 {
-    return !(word[i] & ~SOFT_DIRTY);
+    return !(of & ~SOFT_DIRTY);
 }
 
 bool dock_holes_run(uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to)
 {
     uint64_t page = dock_page(), i = (*from - lo) / page, end = (hi - lo) / page;
 
-    while (i < end && is_empty(i))
+    while (i < end && dock_holes_empty(word[i]))
         i++;
     *from = lo + i * page;
-    while (i < end && !is_empty(i))
+    while (i < end && !dock_holes_empty(word[i]))
         i++;
     *to = lo + i * page;
     return *from < hi;

@@ -108,7 +108,7 @@ static bool make_hole(const struct dock_adopt *a, uint64_t off, uint64_t len)
 static long copy_in(const struct dock_adopt *a, const struct look *l, uint64_t off)
 {
     uint64_t from = l->lo, to = l->hi, len = l->hi - l->lo;
-    bool sparse = a->holes && l->anon && len >= DOCK_HOLES_FROM && dock_holes_read(l->lo, l->hi);
+    bool sparse = a->holes && l->anon && dock_holes_read(l->lo, l->hi);
     long err = 0;
 
     if (!sparse || !make_hole(a, off, len))
@@ -207,7 +207,7 @@ static bool copy_out(const struct undo *u, uint64_t at, uint64_t len, uint64_t o
 {
     bool done = false;
 
-    if (u->by_file && len >= DOCK_HOLES_FROM)
+    if (u->by_file && len >= DOCK_HOLES_BACK_FROM)
         done = copy_data(u, at, len, off);
     else if (u->by_file)
         done = !transfer(SYS_pread64, u->a->arena->view.fd, at, len, off);
@@ -217,7 +217,7 @@ static bool copy_out(const struct undo *u, uint64_t at, uint64_t len, uint64_t o
 // [at, at + len) becomes private again, with what `off` of the file holds.
 static bool give_back(const struct undo *u, uint64_t at, uint64_t len, uint32_t prot, uint64_t off)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (len < DOCK_HOLES_FROM ? MAP_POPULATE : 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (len < DOCK_HOLES_BACK_FROM ? MAP_POPULATE : 0);
 
     if (mapped(map(at, len, PROT_READ | PROT_WRITE, flags, -1, 0)) && copy_out(u, at, len, off)) {
         if (prot != (PROT_READ | PROT_WRITE))

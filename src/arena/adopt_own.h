@@ -80,10 +80,12 @@ bool dock_fit_arena(const struct dock_adopt *a);
 bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);
 
 // ---- adopt_holes.c
-#define DOCK_HOLES_FROM (1u << 20) // in less there is nothing to save
-bool dock_holes_allowed(void);     // may pages of the arena that were never stored to stay holes?
+#define DOCK_HOLES_FROM (1u << 20)  // bytes of a registration: in less there is nothing to save
+#define DOCK_HOLES_BACK_FROM 65536u // of a run that goes back: it may be a small piece of such a one
+bool dock_holes_allowed(void);      // may pages of the arena that were never stored to stay holes?
 // In a stop: look at the pages of a chunk, then ask for runs of those that hold anything, from *from on.
 bool dock_holes_read(uint64_t lo, uint64_t hi);
+bool dock_holes_empty(uint64_t of); // does a page with this word in the page map hold nothing?
 bool dock_holes_run(uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to);
 // The next run of a file that holds anything. false: none before `end`.
 bool dock_holes_run_of_file(int fd, uint64_t end, uint64_t *from, uint64_t *to);

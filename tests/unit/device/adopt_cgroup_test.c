@@ -105,19 +105,25 @@ static bool write_tree(const char *dir, const struct row *r)
            write_file(older, "memory.usage_in_bytes", r->used) && write_file(older, "memory.stat", r->stat);
 }
 
+// 0, or what a test is to end with.
+static int mount_tree(const struct row *r)
+{
+    if (!in_a_group() || (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS)) ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL))
+        return 77;
+    return write_tree("/sys/fs/cgroup", r) ? 0 : 1;
+}
+
 static int with_row(void *arg)
 {
     const struct row *r = arg;
     struct dock_mr *mr;
     char *p = map_filled(4 * MIB, 5);
 
-    if (!in_a_group() || (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS)) ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL))
-        return 77;
-    if (!p || !write_tree("/sys/fs/cgroup", r))
-        return 1;
-    int err = open_device();
+    int err = p ? mount_tree(r) : 1;
+    if (!err)
+        err = open_device();
     if (err)
         return err;
     err = reg(p, 4 * MIB, &mr);
@@ -131,6 +137,43 @@ static int with_row(void *arg)
         if (p[i] != 5)
             return 5;
     return (!err && dock_mr_deregister(mr)) || dock_pd_destroy(dev, pd) || dock_dev_close(dev) ? 6 : 0;
+}
+
+static size_t pages_with_memory(char *p)
+{
+    static unsigned char has[16 * MIB / 4096];
+    size_t n = 0;
+
+    if (mincore(p, 16 * MIB, has))
+        abort();
+    for (size_t i = 0; i < sizeof has; i++)
+        n += has[i] & 1;
+    return n;
+}
+
+// A region of one page that holds something goes back as the group fills up.
+static int empty_in_a_full_group(void *arg)
+{
+    static const struct row space = {"104857600\n", "1000000\n", "", false},
+                            full = {"104857600\n", "104000000\n", "", false};
+    char *p = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_mr *mr;
+    int err = p == MAP_FAILED ? 1 : mount_tree(&space);
+
+    (void)arg;
+    if (!err)
+        err = open_device();
+    if (err)
+        return err;
+    p[5 * MIB] = 5;
+    if (reg(p, 16 * MIB, &mr) || !write_tree("/sys/fs/cgroup", &full) || dock_mr_deregister(mr))
+        return 2;
+    size_t has = pages_with_memory(p); // one, or those of a huge one
+    if (has < 1 || has > 1024)
+        return 3;
+    if (p[5 * MIB] != 5 || maps_look(p, 16 * MIB).adopted)
+        return 4;
+    return dock_pd_destroy(dev, pd) || dock_dev_close(dev) ? 5 : 0;
 }
 
 static void expect(int (*body)(void *), const void *arg)
@@ -151,6 +194,12 @@ static void what_does_not_fit_is_refused(void **state)
         print_message("row %u\n", i);
         expect(with_row, &rows[i]);
     }
+}
+
+static void what_is_empty_goes_back_empty_to_a_full_group(void **state)
+{
+    (void)state;
+    expect(empty_in_a_full_group, NULL);
 }
 
 // ---- a real group
@@ -265,6 +314,7 @@ int main(void)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(what_is_empty_goes_back_empty_to_a_full_group),
         cmocka_unit_test(a_full_group_kills_nobody),
     };
 

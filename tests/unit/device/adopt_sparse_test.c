@@ -78,17 +78,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct dock_mr *reg(const struct fix *f)
+static struct dock_mr *reg_part(const struct fix *f, uint64_t at, uint64_t len)
 {
     struct dock_mr *mr;
 
-    assert_int_equal(dock_mr_register(f->dev, f->pd, (uintptr_t)f->mem, LEN, (uintptr_t)f->mem, RIGHTS, &mr),
-                     0);
-    if (dock_peek64(&f->dev->port->adopt.bytes) != LEN) {
+    assert_int_equal(dock_mr_register(f->dev, f->pd, at, len, at, RIGHTS, &mr), 0);
+    if (dock_peek64(&f->dev->port->adopt.bytes) != len) {
         assert_int_equal(dock_mr_deregister(mr), 0);
         skip(); // a thread's own lies in it
     }
     return mr;
+}
+
+static struct dock_mr *reg(const struct fix *f)
+{
+    return reg_part(f, (uintptr_t)f->mem, LEN);
 }
 
 static void store(char *mem)
@@ -152,6 +156,34 @@ static void what_nobody_touched_takes_no_memory(void **state)
     assert_in_range(in_program(f->mem), TOUCHED, mine + SPACE);
     assert_in_range(in_arena(f), 0, before + 64); // the table of segments
     assert_int_equal(wrong_page(f->mem), 0);
+}
+
+// It is the region that is large, not its parts in the chunks that move.
+static void a_region_in_two_small_parts_takes_none_either(void **state)
+{
+    struct fix *f = *state;
+    uint64_t end_of_chunk = ((uintptr_t)f->mem + LEN / 2) & ~(DOCK_ADOPT_CHUNK - 1ull);
+    uint64_t part = DOCK_HOLES_FROM - 128 * 1024;
+    size_t before = in_arena(f);
+
+    if (!holes_are_allowed())
+        skip();
+    struct dock_mr *mr = reg_part(f, end_of_chunk - part, 2 * part);
+    assert_in_range(in_arena(f), 0, before + 64); // the table of segments
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    assert_in_range(in_program(f->mem), 0, 64);
+}
+
+// Bits of a word of the page map, as the kernel tells them (linux: admin-guide/mm/pagemap).
+static void only_a_word_that_says_nothing_is_empty(void **state)
+{
+    (void)state;
+    assert_true(dock_holes_empty(0));
+    for (unsigned bit = 0; bit < 64; bit++) { // 63 present, 62 swapped, 61 of a file, 58 guarded, 57 watched
+        bool empty = dock_holes_empty(1ull << bit);
+        if (empty != (bit == 55)) // softly dirty: of pages that are not there too
+            fail_msg("a word with bit %u alone: expected %s", bit, empty ? "something" : "nothing");
+    }
 }
 
 static void what_was_stored_meanwhile_comes_back(void **state)
@@ -277,6 +309,8 @@ int main(void)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_nobody_touched_takes_no_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_region_in_two_small_parts_takes_none_either, set_up, tear_down),
+        cmocka_unit_test(only_a_word_that_says_nothing_is_empty),
         cmocka_unit_test_setup_teardown(what_was_stored_meanwhile_comes_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_page_in_any_state_keeps_its_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_child_does_not_fill_it_either, set_up, tear_down),
