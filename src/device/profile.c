@@ -79,6 +79,7 @@ static void choose(void)
     choose_row(strsep(&rest, ","));
     while ((word = strsep(&rest, ",")))
         turn(word);
+    chosen.slot_free_at_execution |= chosen.overrun_loses; // a completion that is lost frees none
 }
 
 const struct dock_profile *dock_profile(void)

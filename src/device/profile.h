@@ -24,7 +24,7 @@ struct dock_profile {
     // Posts in ERR: refused (EINVAL), or taken and lost. Else each completes as flushed.
     bool error_post_refused, error_post_lost;
     // A slot of a send queue is free when its request was executed, else when a completion that covers it was
-    // polled.
+    // polled. Always on with overrun_loses: what is lost is never polled.
     bool slot_free_at_execution;
     // A post of verbs to a send queue that is full: EINVAL, else ENOMEM. URMA names its code: URMA_ENOMEM.
     bool full_is_invalid;

@@ -68,7 +68,7 @@ static const struct row {
      0,
      EINVAL,
      0,
-     ENOMEM,
+     0,
      EINVAL,
      {5, 5, 5},
      .survives = true,
@@ -338,6 +338,38 @@ static void overrun(const struct row *row)
     pair_close(&l, &r);
 }
 
+// A queue of one slot goes on though its only completion was lost: another queue had filled the CQ.
+static void overrun_by_another(const struct row *row)
+{
+    const struct end_options two = {.cqe = 2};
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC, .cap = {.max_send_wr = 1, .max_send_sge = 1}};
+    struct end l, r, small, to;
+
+    if (!row->survives)
+        return;
+    pair_open(&l, &r, &two);
+    end_open(&to, NULL);
+    small = l;
+    attr.send_cq = l.cq;
+    attr.recv_cq = l.rcq;
+    small.qp = ibv_create_qp(l.pd, &attr);
+    CHECK(small.qp != NULL);
+    struct end_address target = end_address(&to), source = end_address(&small);
+    end_to_rts(&to, &source);
+    end_to_rts(&small, &target);
+    write_word(&l, &r, 1);
+    write_word(&l, &r, 2);
+    write_word(&small, &to, 3);
+    expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+    expect_wc(l.cq, 2, IBV_WC_SUCCESS, NULL);
+    expect_empty(l.cq, 1);
+    write_word(&small, &to, 4);
+    expect_wc(l.cq, 4, IBV_WC_SUCCESS, NULL);
+    CHECK_INT(ibv_destroy_qp(small.qp), 0);
+    end_close(&to);
+    pair_close(&l, &r);
+}
+
 // The same of receives: the queue fails, and what else uses the CQ goes on where it survives.
 static void overrun_of_receives(const struct row *row)
 {
@@ -493,6 +525,7 @@ static void each_profile_does_what_its_row_says(void **state)
             in_error(&rows[i]);
             no_bytes(&rows[i]);
             overrun(&rows[i]);
+            overrun_by_another(&rows[i]);
             overrun_of_receives(&rows[i]);
             of_destroyed(&rows[i]);
             atomics(&rows[i]);
