@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A completion of our own into our own CQ, and the event that it may fire.
+#include <errno.h>
+
 #include "device/internal.h"
 
 int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited)
@@ -10,7 +12,7 @@ int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited)
     if (__builtin_expect(err, 0)) {
         if (first)
             dock_cq_overrun(cq);
-        return cq->view.flags & DOCK_CQ_LOSES ? 0 : err;
+        return err == -EOVERFLOW && cq->view.flags & DOCK_CQ_LOSES ? 0 : err;
     }
     if (dock_cq_fires(&cq->view, solicited))
         dock_cq_deliver(cq);

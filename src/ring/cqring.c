@@ -158,8 +158,8 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
     return v->flags & DOCK_CQ_OVERWRITE;
 }
 
-static inline struct dock_cqe *open_entry(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail,
-                                          bool *first)
+static inline int open_entry(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe **slot,
+                             uint32_t *tail, bool *first)
 {
     bool inherited;
     uint32_t at = dock_word_lock(&v->rec->tail, w, &inherited);
@@ -167,7 +167,7 @@ static inline struct dock_cqe *open_entry(struct dock_cqview *v, const struct do
     *first = false;
     if (__builtin_expect(!refresh(v), 0)) {
         dock_word_unlock(&v->rec->tail, w, at);
-        return NULL;
+        return -EBADMSG;
     }
     if (__builtin_expect(inherited, 0) && dock_cq_stands(v, at))
         at++; // the dead holder had published its entry, only the tail is behind
@@ -176,10 +176,11 @@ static inline struct dock_cqe *open_entry(struct dock_cqview *v, const struct do
         uint32_t none = 0;
         *first = dock_claim32(&v->rec->overrun, &none, 1);
         dock_word_unlock(&v->rec->tail, w, at);
-        return NULL;
+        return -EOVERFLOW;
     }
     *tail = at;
-    return &v->ring[at & (v->size - 1)];
+    *slot = &v->ring[at & (v->size - 1)];
+    return 0;
 }
 
 static inline void commit_entry(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail,
@@ -200,7 +201,9 @@ static inline void commit_entry(struct dock_cqview *v, const struct dock_waiter 
 
 struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail, bool *first)
 {
-    return open_entry(v, w, tail, first);
+    struct dock_cqe *slot;
+
+    return open_entry(v, w, &slot, tail, first) ? NULL : slot;
 }
 
 void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0)
@@ -210,11 +213,12 @@ void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t
 
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e, bool *first)
 {
+    struct dock_cqe *slot;
     uint32_t tail;
-    struct dock_cqe *slot = open_entry(v, w, &tail, first);
+    int err = open_entry(v, w, &slot, &tail, first);
 
-    if (__builtin_expect(!slot, 0))
-        return -EOVERFLOW;
+    if (__builtin_expect(err, 0))
+        return err;
     memcpy(&slot->idx_local, &e->idx_local, sizeof *e - sizeof e->dw0);
     commit_entry(v, w, tail, dock_peek32(&e->dw0));
     return 0;

@@ -105,12 +105,12 @@ static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
 }
 
 // Append a copy of `e` (its owner bit is filled in). -EOVERFLOW: no room; the overrun word is set, *first
-// tells whether this call set it. Any thread of any process.
+// tells whether this call set it. -EBADMSG: the record does not hold together. Any thread of any process.
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e,
                     bool *first);
 
 // The same in two steps, for who writes the entry where it lies: take the tail word and hand out the place,
-// NULL as -EOVERFLOW above; then dock_cq_commit, with what the first word is to be.
+// NULL as the failures above; then dock_cq_commit, with what the first word is to be.
 struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail,
                               bool *first);
 void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0);
