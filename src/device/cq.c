@@ -200,12 +200,15 @@ static void pass_over(struct dock_cq *cq)
 
 void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp, bool for_good)
 {
-    bool stay = for_good && stays(qp);
-    uint32_t dw0, ci;
+    bool stay = for_good && stays(qp), overwrite = cq->view.flags & DOCK_CQ_OVERWRITE;
+    uint32_t dw0, ci, tail = 0;
 
     dock_spin_lock(&cq->lock);
-    if (cq->view.flags & DOCK_CQ_OVERWRITE)
-        cq->ci = dock_cq_oldest(&cq->view, cq->ci);
+    if (overwrite) { // whose producers do not wait for us to leave an entry
+        tail = dock_cq_hold(&cq->view, &cq->dev->waiter);
+        if (tail - cq->ci > cq->view.depth) // as dock_cq_oldest, of the tail that is held
+            cq->ci = tail - cq->view.depth;
+    }
     ci = cq->ci;
     for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
         uint64_t id = name_of(&qp->sq.post, e);
@@ -220,5 +223,7 @@ void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp, bool for_good)
             dock_cqe_skip(e, dw0);
     }
     pass_over(cq);
+    if (overwrite)
+        dock_cq_let_go(&cq->view, &cq->dev->waiter, tail);
     dock_spin_unlock(&cq->lock);
 }

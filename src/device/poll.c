@@ -82,7 +82,7 @@ static int __attribute__((noinline, cold))
 take_orphan(const struct dock_cqe *e, uint32_t dw0, struct dock_wc *wc)
 {
     fill(wc, e, dw0);
-    wc->id = (uint64_t)e->cookie[1] << 32 | e->cookie[0];
+    wc->id = dock_orphan_id(e);
     wc->qp_num = e->seq;
     wc->qp = NULL;
     return 1;
@@ -98,7 +98,7 @@ static int take(struct dock_cq *cq, const struct dock_cqe *e, uint32_t dw0, stru
     if (dw0 & DOCK_CQE_SKIP)
         return 0;
     qp = dock_id_pair(cq->dev, local);
-    if (__builtin_expect(!local && dock_profile()->completions_stay, 0))
+    if (__builtin_expect(!local && dock_profile()->completions_stay && dock_cqe_is_orphan(e), 0))
         return take_orphan(e, dw0, wc);
     if (!qp || (dw0 & DOCK_CQE_RECV ? qp->recv_cq : qp->send_cq) != cq) {
         dock_error("CQ %u: a completion of queue %u, which does not complete here: dropped", cq->id, local);

@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/seed.h"
+
 #define DOCK_BLOCK 64u
 #define DOCK_WQE_BLOCKS 4u
 #define DOCK_WQE_BYTES (DOCK_BLOCK * DOCK_WQE_BLOCKS)
@@ -194,10 +196,26 @@ struct dock_cqe {
 static_assert(sizeof(struct dock_cqe) == DOCK_BLOCK, "public format");
 
 // The local queue that it is of. 0, which no queue has: an orphan, whose queue was destroyed. Then `seq` is
-// the queue's number and the cookie what the request was named by.
+// the queue's number, the cookie what the request was named by, and `tpn` their sum: no producer writes that,
+// so an entry whose queue number is damaged is none.
 static inline uint32_t dock_cqe_local(const struct dock_cqe *e)
 {
     return e->idx_local >> 16 | (e->local_remote & 0xf) << 16;
+}
+
+static inline uint64_t dock_orphan_id(const struct dock_cqe *e)
+{
+    return (uint64_t)e->cookie[1] << 32 | e->cookie[0];
+}
+
+static inline uint32_t dock_orphan_sum(const struct dock_cqe *e)
+{
+    return (uint32_t)dock_mix(dock_mix(dock_orphan_id(e)) + e->seq);
+}
+
+static inline int dock_cqe_is_orphan(const struct dock_cqe *e)
+{
+    return !dock_cqe_local(e) && e->tpn == dock_orphan_sum(e);
 }
 
 static inline void dock_cqe_orphan(struct dock_cqe *e, uint64_t id)
@@ -207,6 +225,7 @@ static inline void dock_cqe_orphan(struct dock_cqe *e, uint64_t id)
     e->local_remote &= ~0xfu;
     e->cookie[0] = (uint32_t)id;
     e->cookie[1] = (uint32_t)(id >> 32);
+    e->tpn = dock_orphan_sum(e);
 }
 
 #define DOCK_CQE_RECV (1u << 0)
