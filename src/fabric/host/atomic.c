@@ -2,7 +2,6 @@
 // Atomics on 8 bytes of the target, or 4 where the queue has short ones. On mapped memory a CPU atomic on the
 // word itself; on plain memory, and where the profile sets them apart, a read-modify-write under the target's
 // atomic word, which every initiator takes.
-#include <sched.h>
 #include <string.h>
 
 #include "arena/xcopy.h"
@@ -48,6 +47,8 @@ static uint64_t on_mapped_short(const struct dock_xfer *x, dock_a32 *word)
     return old;
 }
 
+#define APART 4u // so long a look, which makes the loss likely; others wait meanwhile, so nobody sleeps there
+
 // As an adapter beyond a bus does it: what a CPU stores between the two is lost.
 static uint64_t on_mapped_apart(struct dock_conn *c, const struct dock_xfer *x, char *word)
 {
@@ -56,7 +57,8 @@ static uint64_t on_mapped_apart(struct dock_conn *c, const struct dock_xfer *x, 
     uint64_t old =
         x->len == 4 ? dock_acquire32((dock_a32 *)(void *)word) : dock_acquire64((dock_a64 *)(void *)word);
 
-    sched_yield();
+    for (unsigned i = 0; i < APART; i++)
+        dock_relax();
     if (x->len == 4)
         dock_publish32((dock_a32 *)(void *)word, (uint32_t)apply(x, old));
     else
