@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,19 +66,37 @@ static void turn(const char *name)
     dock_warn("DRYDOCK_PROFILE: %s is no switch of a profile: left out", name);
 }
 
+// The next word, without the blanks around it. NULL: there is none.
+static char *next_word(char **rest)
+{
+    char *word = strsep(rest, ",");
+
+    if (!word)
+        return NULL;
+    word += strspn(word, " ");
+    for (size_t len = strlen(word); len && word[len - 1] == ' '; len--)
+        word[len - 1] = 0;
+    return word;
+}
+
 static void choose(void)
 {
     const char *value = getenv("DRYDOCK_PROFILE");
-    char words[512], *rest = words, *word;
+    char *words, *rest, *word;
 
     chosen = profiles[0];
     if (!value || !*value)
         return;
-    snprintf(words, sizeof words, "%s", value);
-    choose_row(strsep(&rest, ","));
-    while ((word = strsep(&rest, ",")))
+    words = rest = strdup(value);
+    if (!words) {
+        dock_no_memory("the words of DRYDOCK_PROFILE");
+        return;
+    }
+    choose_row(next_word(&rest));
+    while ((word = next_word(&rest)))
         turn(word);
     chosen.slot_free_at_execution |= chosen.overrun_loses; // a completion that is lost frees none
+    free(words);
 }
 
 const struct dock_profile *dock_profile(void)

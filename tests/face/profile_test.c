@@ -18,6 +18,10 @@
 #include "face/lib/ends.h"
 #include "lib/maps.h"
 
+// More than a line of words that are no switches.
+#define NONSENSE                                                                                             \
+    "nonsense,nonsense,nonsense,nonsense,nonsense,nonsense,nonsense,nonsense,nonsense,nonsense,nonsense,"
+
 static const struct row {
     const char *profile;
     uint32_t vendor_id;
@@ -62,7 +66,24 @@ static const struct row {
      {5, 5, 5},
      .lost_in_error = true,
      .zero_checked = true},
-    {"strict,early_post_kept", 0x02dd0c, EINVAL, 0, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = true},
+    {"strict,early_post_kept, early_post_lost ",
+     0x02dd0c,
+     EINVAL,
+     0,
+     0,
+     ENOMEM,
+     EINVAL,
+     {5, 5, 5},
+     .kept = true},
+    {"strict," NONSENSE NONSENSE NONSENSE NONSENSE NONSENSE "error_post_lost,error_post_refused",
+     0x02dd0c,
+     EINVAL,
+     EINVAL,
+     0,
+     ENOMEM,
+     EINVAL,
+     {5, 5, 5},
+     .lost_in_error = true},
     {"strict,completions_stay,overrun_loses,arm_tells_old,-arm_needs_channel",
      0x02dd0c,
      0,
