@@ -45,6 +45,8 @@ static void at_moment(enum dock_moment at, uint32_t object, uint64_t sequence)
     if (sequence & DOCK_PROBE_STRAIGHT) {
         straight = true;
         on_straight_way = at != DOCK_AT_COMPLETE;
+    } else if (at == DOCK_AT_ENTER) { // the long way, after a message that failed and was not completed
+        straight = on_straight_way = false;
     }
     if ((int)at != strike.moment || left == 0 || (strike.straight && !straight) ||
         (strike.abroad && object >> DOCK_BLOCK_SHIFT == strike.block))
