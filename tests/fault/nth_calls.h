@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -41,6 +42,34 @@ static bool fails(const char *call, int code)
     atomic_store(&failed_call, call);
     errno = code;
     return true;
+}
+
+// What the failed call may become: its own code, or another where it stands for something else.
+static bool failed_becomes(int code)
+{
+    static const struct {
+        const char *call;
+        int code;
+    } other[] = {
+        {"fallocate", ENOMEM}, // no room
+        {"ftruncate", ENOMEM},
+        {"fstat", ENOMEM}, // a window cannot be mapped
+        {"fcntl", EPERM},  // an arena whose seals cannot be read
+    };
+    bool known = code == atomic_load(&failed_code);
+
+    for (unsigned i = 0; i < sizeof other / sizeof *other; i++)
+        known |= code == other[i].code && !strcmp(atomic_load(&failed_call), other[i].call);
+    return known;
+}
+
+// Did the kernel's copy between processes fail? Of all that a life calls it alone ends as a request's status:
+// the device tells it as a fault of the source or at the target.
+static inline bool copy_failed(void)
+{
+    const char *call = atomic_load(&failed_call);
+
+    return call && !strncmp(call, "process_vm_", 11);
 }
 
 static dock_a32 life_number; // which one: what fails, fails in neighbouring lives in different ways

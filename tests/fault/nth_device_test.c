@@ -341,12 +341,9 @@ static int wrong(long n, const struct life *l, const char *what, long expected, 
 // What a failing call may become: itself, one of what our headers name, or the status of a request.
 static bool documented(const struct life *l, int ret)
 {
-    int code = atomic_load(&failed_code);
-
     if (ret == 1)
-        return l->status == DOCK_ST_RETRY_EXC || l->status == DOCK_ST_REM_OP || l->status == DOCK_ST_LOC_PROT;
-    return ret == -code || ret == -ENOMEM || ret == -EFAULT || ret == -EOPNOTSUPP ||
-           ret == -EPERM; // an arena whose seals cannot be read
+        return copy_failed() && (l->status == DOCK_ST_REM_OP || l->status == DOCK_ST_LOC_PROT);
+    return failed_becomes(-ret);
 }
 
 static int one(long n, struct wealth *before, bool *failed, bool *error)

@@ -34,26 +34,17 @@ static int made(const void *object)
     return object ? 0 : errno ? errno : -1;
 }
 
-// Did the kernel's copy between processes fail? Of all that a life calls it alone ends as a request's status:
-// the device tells it as a fault of the source or at the target.
-static inline bool copy_failed(void)
-{
-    const char *call = atomic_load(&failed_call);
-
-    return call && !strncmp(call, "process_vm_", 11);
-}
-
 static int fault = EIO; // how the interface says that a file cannot be read or looked at
 static int refusals[2]; // how a peer in this process that lacks something answers; 0: no such peer
 
-// What a failing call may become: itself, or one of what the calls document for want of something.
+// What a failing call may become: itself, or what the calls document for want of something.
 static bool documented(int ret)
 {
     if (ret == refusals[0] || ret == refusals[1])
         return true;
     if (ret == fault && atomic_load(&failed_code) == EIO)
         return true;
-    return ret == atomic_load(&failed_code) || ret == ENOMEM || ret == EPERM; // EPERM: seals cannot be read
+    return failed_becomes(ret);
 }
 
 static const char *at; // the step, for messages
