@@ -2,6 +2,7 @@
 // WRITE (plain; the immediate and notify forms begin with it) and READ.
 #include "base/log.h"
 #include "fabric/host/host.h"
+#include "fabric/host/rules.h"
 
 static enum dock_go fail(struct dock_xfer *x, uint32_t status)
 {
@@ -52,9 +53,9 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
         status = check(c, x, &k);
         if (__builtin_expect(status, 0)) // of a WRITE the local side comes first: nothing has left yet
             return fail(x, x->op != DOCK_OP_READ && dock_host_local(c, x) ? DOCK_ST_LOC_PROT : status);
-        // A READ does not pass earlier WRITEs and atomics of its queue: they are visible before it looks (two
-        // queues that write a word each and read the other's do not both miss).
-        if (x->op == DOCK_OP_READ && x->done == 0)
+        // A READ does not pass earlier WRITEs of its queue: they are visible before it looks. Pairs with
+        // itself: two queues that write a word each and read the other's do not both miss.
+        if (DOCK_RULE_READ_LAST && x->op == DOCK_OP_READ && x->done == 0)
             dock_fence_full();
         status = dock_host_move(c, x, dock_host_place(c, k, x->raddr + x->done), n, x->op != DOCK_OP_READ);
         if (__builtin_expect(status, 0))
