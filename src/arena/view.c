@@ -170,11 +170,12 @@ static char *map_window(int fd, uint64_t off, size_t size)
     munlock(base, size);
     // A core dump would fill the holes as well; a forked child must not write into what is its parent's.
     // Not by the call of the same name: the shim takes that for the program's and asks us (adopt_change.c).
-    if (dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTDUMP, 0, 0, 0) ||
-        dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTFORK, 0, 0, 0)) {
-        int saved = errno;
+    long ret = dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTDUMP, 0, 0, 0);
+    if (!ret)
+        ret = dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTFORK, 0, 0, 0);
+    if (ret) {
         munmap(base, size);
-        errno = saved;
+        errno = (int)-ret;
         return NULL;
     }
     return base;

@@ -8,11 +8,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arena/arena.h"
@@ -92,6 +96,48 @@ static void windows_that_come_later_are_seen_without_a_word(void **state)
     assert_int_equal(off, WINDOW);
     assert_non_null(dock_view_at(&v, WINDOW, WINDOW));
     dock_view_close(&v);
+}
+
+static bool refuse_advice(uint32_t advice)
+{
+    struct sock_filter f[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, advice, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EXDEV),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {.len = sizeof f / sizeof *f, .filter = f};
+
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+static void look_without_advice(void *arg, struct child *parent)
+{
+    struct dock_view v;
+
+    (void)parent;
+    child_check(dock_view_open(&v, dup(arena.view.fd), SHIFT - 1) == 0); // its windows are mapped anew
+    child_check(refuse_advice(*(uint32_t *)arg));
+    errno = 0;
+    child_check(!dock_view_at(&v, 0, 1));
+    child_check(strstr(dock_log_last(), strerror(EXDEV)) != NULL);
+    dock_view_close(&v);
+}
+
+// The kernel's own word is told, though that call sets no errno.
+static void a_window_that_cannot_be_kept_to_ourselves_is_none_with_the_reason(void **state)
+{
+    uint32_t advice[] = {MADV_DONTDUMP, MADV_DONTFORK};
+
+    (void)state;
+    if (emulated())
+        skip();
+    for (unsigned i = 0; i < 2; i++) {
+        struct child c = child_start(look_without_advice, &advice[i]);
+        assert_int_equal(child_end(&c), 0);
+    }
 }
 
 // One address for a word in a process, for as long as anybody views it.
@@ -288,6 +334,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(another_process_sees_the_bytes_and_we_see_its, setup, teardown),
         cmocka_unit_test_setup_teardown(windows_that_come_later_are_seen_without_a_word, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_window_that_cannot_be_kept_to_ourselves_is_none_with_the_reason,
+                                        setup, teardown),
         cmocka_unit_test(views_of_one_arena_share_its_mappings_until_the_last_is_closed),
         cmocka_unit_test_setup_teardown(nothing_outside_one_window_of_the_file_is_given, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_that_can_shrink_is_refused, setup, teardown),
