@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,9 +116,14 @@ static bool orders(const uint8_t *code)
     return (*code >> 1 == 0x86 >> 1 && code[1] < 0xc0) || !memcmp(code, "\x0f\xae\xf0", 3);
 }
 
-static uint64_t peek(pid_t pid, const void *at)
+static uint64_t peek(pid_t pid, uint64_t at)
 {
     return (uint64_t)ptrace(PTRACE_PEEKDATA, pid, at, NULL);
+}
+
+static uint64_t peek_rip(pid_t pid)
+{
+    return (uint64_t)ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user_regs_struct, rip), NULL);
 }
 
 // How many such instructions the child goes through between the two moments; -1: it does not get there.
@@ -127,16 +133,19 @@ static int lead(pid_t pid)
     int found = 0, status;
 
     for (unsigned i = 0; i < STEPS; i++) {
-        uint64_t at = (uint64_t)ptrace(PTRACE_PEEKUSER, pid, 16 * sizeof(long), NULL), code[2]; // rip
-        code[0] = peek(pid, (const void *)at);
-        code[1] = peek(pid, (const void *)(at + 8));
+        uint64_t code[2] = {0};
+        if (landed) {
+            uint64_t at = peek_rip(pid);
+            code[0] = peek(pid, at);
+            code[1] = peek(pid, at + 8);
+        }
         if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) || waitpid(pid, &status, 0) != pid ||
             !WIFSTOPPED(status))
             return -1;
-        if (landed && peek(pid, led->result) == FRESH)
+        if (landed && peek(pid, (uintptr_t)led->result) == FRESH)
             return found;
-        found += landed && orders((const uint8_t *)code);
-        landed |= peek(pid, led->landed) == ROUNDS;
+        found += orders((const uint8_t *)code);
+        landed = landed || peek(pid, (uintptr_t)led->landed) == ROUNDS;
     }
     return -1;
 }
