@@ -109,6 +109,13 @@ foreach(source IN LISTS test_sources)
     endif()
 endforeach()
 
+# The n-th call of a device's life is also one that the arena makes without libc: its sources once more, with a hook there.
+if(TARGET tests-fault-nth_device_test AND NOT DOCK_SANITIZE)
+    file(GLOB arena_sources CONFIGURE_DEPENDS src/arena/adopt*.c)
+    target_sources(tests-fault-nth_device_test PRIVATE ${arena_sources} src/arena/maps.c src/arena/procfile.c src/arena/view.c)
+    target_compile_definitions(tests-fault-nth_device_test PRIVATE DOCK_RAWCALL_FAILS=1)
+endif()
+
 # The cases of OpenSHMEM once more, with a device that delays and reorders: in one program, since its fabric is the tests'.
 if(TARGET tests-face-shmem-litmus_prog AND TARGET drydock_testlib)
     file(GLOB litmus_sources CONFIGURE_DEPENDS tests/face/shmem/litmus_*.c)

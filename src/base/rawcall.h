@@ -7,8 +7,17 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#ifdef DOCK_RAWCALL_FAILS
+long dock_rawcall_fails(long number); // of a test (tests/fault/nth_calls.h): -errno, or 0 for the real call
+#endif
+
 static inline long dock_rawcall(long number, long a, long b, long c, long d, long e, long f)
 {
+#ifdef DOCK_RAWCALL_FAILS
+    long fault = dock_rawcall_fails(number);
+    if (fault)
+        return fault;
+#endif
 #if defined(__x86_64__)
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;

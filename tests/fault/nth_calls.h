@@ -24,13 +24,14 @@
 #include <unistd.h>
 
 #include "base/order.h"
+#include "base/rawcall.h"
 
 static dock_a64 countdown; // the call that fails; 0 = none
 static _Atomic(const char *) failed_call;
 static _Atomic int failed_code;
 static _Atomic long live_blocks, live_maps;
 
-static bool fails(const char *call, int code)
+static bool its_turn(const char *call, int code)
 {
     uint64_t left = dock_peek64(&countdown);
 
@@ -40,8 +41,43 @@ static bool fails(const char *call, int code)
         return false;
     atomic_store(&failed_code, code);
     atomic_store(&failed_call, call);
-    errno = code;
     return true;
+}
+
+static bool fails(const char *call, int code)
+{
+    bool turn = its_turn(call, code);
+
+    if (turn)
+        errno = code;
+    return turn;
+}
+
+// Calls without libc, of a program whose library was compiled with DOCK_RAWCALL_FAILS. Not those that only
+// let go of something, wait, wake or ask who we are, nor fstat: a descriptor that it refuses is taken for one
+// that the program has closed.
+static const struct {
+    long number;
+    const char *name;
+    int code;
+} raw_calls[] = {
+    {SYS_openat, "raw openat", EMFILE},      {SYS_read, "raw read", EIO},
+    {SYS_pread64, "raw pread64", EIO},       {SYS_pwrite64, "raw pwrite64", ENOSPC},
+    {SYS_getdents64, "raw getdents64", EIO}, {SYS_readlinkat, "raw readlinkat", EACCES},
+    {SYS_lseek, "raw lseek", EIO},           {SYS_ioctl, "raw ioctl", ENOTTY},
+    {SYS_eventfd2, "raw eventfd2", EMFILE},  {SYS_mmap, "raw mmap", ENOMEM},
+    {SYS_madvise, "raw madvise", EINVAL},    {SYS_fallocate, "raw fallocate", ENOSPC},
+    {SYS_ptrace, "raw ptrace", EPERM},       {SYS_process_vm_writev, "raw process_vm_writev", ENOMEM},
+};
+
+long dock_rawcall_fails(long number);
+
+long dock_rawcall_fails(long number)
+{
+    for (unsigned i = 0; i < sizeof raw_calls / sizeof *raw_calls; i++)
+        if (raw_calls[i].number == number)
+            return its_turn(raw_calls[i].name, raw_calls[i].code) ? -raw_calls[i].code : 0;
+    return 0;
 }
 
 // What the failed call may become: its own code, or another where it stands for something else.
@@ -51,10 +87,12 @@ static bool failed_becomes(int code)
         const char *call;
         int code;
     } other[] = {
-        {"fallocate", ENOMEM}, // no room
-        {"ftruncate", ENOMEM},
-        {"fstat", ENOMEM}, // a window cannot be mapped
-        {"fcntl", EPERM},  // an arena whose seals cannot be read
+        {"fallocate", ENOMEM},    // no room
+        {"ftruncate", ENOMEM},    // as above
+        {"raw pwrite64", ENOMEM}, // as above, of what is adopted
+        {"fstat", ENOMEM},        // a window cannot be mapped
+        {"raw madvise", ENOMEM},  // as above
+        {"fcntl", EPERM},         // an arena whose seals cannot be read
     };
     bool known = code == atomic_load(&failed_code);
 
