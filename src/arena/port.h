@@ -236,13 +236,17 @@ struct dock_qrec {
     // line 2: the send queue, for raw producers and for `drydock show`
     _Alignas(64) dock_a32 doorbell; // PI, in blocks, free-running: this word is the doorbell unless `page`
     uint32_t sq_blocks, sq_depth;
+    dock_a32 under_way; // the runner's: WRs fetched and not executed when it last stopped early
     uint64_t sq;
     uint64_t page;          // raw: the page with its doorbell (ring/page.h), else 0
     dock_a64 posted, rings; // the poster's counters
+    uint64_t send_cq;       // offset of the send completion queue's record, written at creation
+    dock_a64 pieces;        // the runner's: pieces placed in runs that had more, or fewer, of them than WRs
 
     // line 3: written by whoever holds the execution token
     _Alignas(64) dock_a64 executed; // WRs
     dock_a64 bytes_out, cqes, rnr, by_poster, by_poller, by_engine;
+    dock_a64 visits; // runs of pollers and of the engine
 };
 
 static_assert(sizeof(struct dock_qrec) == 256, "four lines, four writers");

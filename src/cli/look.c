@@ -12,6 +12,7 @@
 #include "arena/peer.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "ring/cqring.h"
 
 static_assert(DOCK_MOMENT_COUNT <= DOCK_MOMENTS, "every moment has a counter in the port record");
 
@@ -79,21 +80,29 @@ static struct look_queue queue_of(const struct dock_qrec *rec)
         .by_engine = dock_peek64(&rec->by_engine),
         .messages_in = dock_peek64(&rec->messages_in),
         .bytes_in = dock_peek64(&rec->bytes_in),
+        .visits = dock_peek64(&rec->visits),
+        .pieces = dock_peek64(&rec->pieces),
+        .under_way = dock_peek32(&rec->under_way),
+        .cq = {rec->send_cq, rec->cq},
         .damaged = dock_qrec_sum(rec) != rec->sum,
     };
 }
 
 bool look_counted(enum dock_moment at)
 {
-    return at == DOCK_AT_POST || at == DOCK_AT_PUBLISH || at == DOCK_AT_CLAIM || at == DOCK_AT_EXECUTE ||
-           at == DOCK_AT_COMPLETE || at >= DOCK_AT_STATE;
+    return at != DOCK_AT_ENTER && at != DOCK_AT_CLAIM && at != DOCK_AT_TAKEN && at != DOCK_AT_CQE_LOCK &&
+           at != DOCK_AT_CQE_WRITE;
 }
 
 static void count_moments(struct look_device *device, const struct look_queue *q)
 {
+    uint64_t placed = q->executed + q->pieces; // the two are told one after the other
+
     device->moment[DOCK_AT_POST] += q->posted;
     device->moment[DOCK_AT_PUBLISH] += q->rings;
-    device->moment[DOCK_AT_CLAIM] += q->messages_in;
+    device->moment[DOCK_AT_RING] += q->rings + q->visits;
+    device->moment[DOCK_AT_FETCH] += q->executed + q->under_way;
+    device->moment[DOCK_AT_PLACE] += placed <= INT64_MAX ? placed : 0;
     device->moment[DOCK_AT_EXECUTE] += q->executed;
     device->moment[DOCK_AT_COMPLETE] += q->cqes;
 }
@@ -143,6 +152,42 @@ static int read_queues(struct look_device *device, int fd, const struct dock_por
     return rc;
 }
 
+// Is this one of the CQs of the queues before `q`?
+static bool seen_before(const struct look_device *device, size_t q, uint64_t offset)
+{
+    while (q--)
+        if (device->queue[q].cq[0] == offset || device->queue[q].cq[1] == offset)
+            return true;
+    return false;
+}
+
+static void read_cq(struct look_device *device, int fd, uint64_t offset)
+{
+    _Alignas(64) struct dock_cqrec rec;
+    struct dock_cqshape shape;
+
+    if (!read_at(fd, &rec, sizeof(rec), offset))
+        return;
+    shape = dock_cqrec_shape(&rec);
+    if (dock_cqshape_sum(&shape) != dock_peek32(&rec.sum))
+        return;
+    device->moment[DOCK_AT_POLL] += dock_peek64(&rec.polled);
+    device->moment[DOCK_AT_FREE] += dock_peek64(&rec.freed);
+}
+
+// Each CQ once, however many queues complete into it.
+static void read_cqs(struct look_device *device, int fd)
+{
+    for (size_t q = 0; q < device->nqueues; q++) {
+        const uint64_t *cq = device->queue[q].cq;
+
+        if (!seen_before(device, q, cq[0]))
+            read_cq(device, fd, cq[0]);
+        if (cq[1] != cq[0] && !seen_before(device, q, cq[1]))
+            read_cq(device, fd, cq[1]);
+    }
+}
+
 static void read_port(struct look_device *device, const struct dock_port *port)
 {
     memcpy(device->program, port->program, sizeof(port->program));
@@ -175,6 +220,7 @@ static int read_arena(struct look_device *device, int fd)
         device->answer = LOOK_READ;
         read_port(device, port);
         rc = read_queues(device, fd, port);
+        read_cqs(device, fd);
     }
     free(port);
     return rc;

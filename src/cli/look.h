@@ -24,7 +24,9 @@ struct look_queue {
     uint32_t depth; // of the send queue, in WRs
     uint64_t posted, rings, executed, bytes_out, cqes, rnr, by_poster, by_poller, by_engine;
     uint64_t messages_in, bytes_in;
-    bool damaged; // its checksum does not fit
+    uint64_t visits, pieces, under_way; // as the record has them
+    uint64_t cq[2];                     // where the records of its completion queues lie
+    bool damaged;                       // its checksum does not fit
 };
 
 enum look_answer {
@@ -50,7 +52,10 @@ struct look_device {
 };
 
 // Moments that are counted: the cold ones by the device since it was opened, the hot ones by the queues that
-// there are. The others lie inside one of these and have no counter of their own.
+// there are, send queues and those that complete them. Post, fetch, execute and free count WRs, poll
+// completions, place pieces (one for each WR that moves something; of a long one, and of a datagram to a
+// group, more). The others lie inside one of these and have no counter of their own: enter, claim, taken,
+// cqe-lock, cqe-write.
 bool look_counted(enum dock_moment at);
 
 struct look {

@@ -55,8 +55,10 @@ static enum dock_step conclude(struct dock_sq *sq, bool finished)
     sq->mid = false;
     sq->rnr_tries = sq->timeout_tries = 0;
     sq->deadline_ns = 0;
-    if (finished)
+    if (finished) {
         dock_probe(DOCK_AT_EXECUTE, sq->qp->number, sq->seq);
+        sq->pieces--;
+    }
     sq->seq++;
     if (__builtin_expect(finished && (sq->retired + 1 == sq->seq || !DOCK_RULE_TURN), 1))
         dock_sq_retire(sq, &o);
@@ -275,6 +277,7 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 
     uint32_t moved = x->done - before;
     sq->bytes += moved;
+    sq->pieces += moved != 0;
     stay->bytes -= moved < stay->bytes ? moved : stay->bytes;
     switch (go) {
     case DOCK_GO_DONE:

@@ -51,6 +51,7 @@ struct dock_sq {
     uint32_t retired;           // WRs whose completion is published or silently done
     dock_a64 busy;              // odd while local keys are in use (pairs with dock_quiesce)
     uint64_t bytes;             // moved; told to the record at the end of a run
+    uint64_t pieces;            // placed, less the WRs of which one is placed as a rule, modulo 2^64
     uint32_t mark;              // the one that is owed, see mark.c; 0 none
     bool mid;                   // `x` is started, in pieces or waiting for its receiver
     bool straight;              // of its making: small WRITEs may go the short way (fast.c)
@@ -102,6 +103,7 @@ struct dock_cq {
     uint64_t ring_off, ring_bytes; // of the ring that it was resized to; 0 bytes: never
     uint32_t id;
     uint32_t ci;
+    uint64_t freed; // slots of send queues
     dock_a32 lock;
     bool lock_free;
     dock_a32 overrun_told;

@@ -52,6 +52,7 @@ static void take_out(struct dock_sq *sq, uint32_t pi, struct dock_wc *wc)
     sq->exec += blocks;
     sq->seq++;
     sq->retired++;
+    sq->pieces--;
     memset(wc, 0, sizeof *wc);
     wc->id = sq->post.wrid[(sq->exec - 1) & sq->post.mask];
     wc->status = DOCK_ST_FLUSH;

@@ -18,6 +18,7 @@ void dock_cq_end(struct dock_cq *cq)
 
     if (polled) {
         dock_count64(&cq->rec->polled, polled);
+        dock_set64(&cq->rec->freed, cq->freed);
         dock_publish32(&cq->rec->ci, cq->ci); // pairs with has_room in ring/cqring.c
     }
     if (!cq->lock_free)
@@ -54,6 +55,7 @@ static int take_send(struct dock_qp *qp, const struct dock_cqe *e, struct dock_w
     if (e->seq - wrs >= sq->depth)
         return corrupt(qp, "a WR that is not posted");
     wc->id = sq->wrid[last & sq->mask];
+    qp->send_cq->freed += e->seq + 1 - wrs;
     dock_publish64(&sq->freed, (uint64_t)(e->seq + 1) << 32 | (last + 1)); // pairs with has_room in post.c
     dock_probe(DOCK_AT_FREE, qp->number, last + 1);
     return 0;

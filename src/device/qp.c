@@ -167,6 +167,7 @@ static void publish_record(struct dock_qp *qp)
     r->sq_blocks = qp->sq.post.mask + 1;
     r->sq_depth = qp->sq.post.depth;
     r->page = qp->page ? qp->page_off : 0;
+    r->send_cq = qp->send_cq->rec_off;
     r->cookie = qp->attr.xrc ? qp->attr.xrcd : qp->attr.cookie;
     dock_set32(&r->access, dock_qp_urma(&qp->attr) ? ALL_REMOTE : 0);
     dock_set32(&r->qkey, 0);
@@ -178,7 +179,8 @@ static void publish_record(struct dock_qp *qp)
     dock_set32(&r->first_cause, 0);
     for (dock_a64 *w = &r->posted; w <= &r->rings; w++)
         dock_set64(w, 0);
-    for (dock_a64 *w = &r->executed; w <= &r->by_engine; w++)
+    dock_set64(&r->pieces, 0);
+    for (dock_a64 *w = &r->executed; w <= &r->visits; w++)
         dock_set64(w, 0);
     dock_set64(&r->messages_in, 0);
     dock_set64(&r->bytes_in, 0);
@@ -333,12 +335,13 @@ static void wait_unpinned(struct dock_qp *qp)
 
 static void sum_up(const struct dock_qp *qp)
 {
-    dock_info(
-        "queue %u ends: %llu WRs posted, %llu executed, %llu bytes out, %llu completions, %llu bytes in",
-        qp->number, (unsigned long long)dock_peek64(&qp->rec->posted),
-        (unsigned long long)dock_peek64(&qp->rec->executed),
-        (unsigned long long)dock_peek64(&qp->rec->bytes_out), (unsigned long long)dock_peek64(&qp->rec->cqes),
-        (unsigned long long)dock_peek64(&qp->rec->bytes_in));
+    dock_info("queue %u (send index %u) ends: %llu WRs posted, %llu executed, %llu bytes out, %llu "
+              "completions, %llu bytes in",
+              qp->number, dock_peek32(&qp->sq.post.pi), (unsigned long long)dock_peek64(&qp->rec->posted),
+              (unsigned long long)dock_peek64(&qp->rec->executed),
+              (unsigned long long)dock_peek64(&qp->rec->bytes_out),
+              (unsigned long long)dock_peek64(&qp->rec->cqes),
+              (unsigned long long)dock_peek64(&qp->rec->bytes_in));
 }
 
 // Who posts a datagram need not wait for it: on a wire it leaves at once. One that waits for the first way to

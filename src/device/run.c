@@ -111,6 +111,19 @@ static inline bool evicted(const struct dock_sq *sq)
     return __builtin_expect(dock_idtable_evicted(&sq->qp->dev->ids_table, sq->qp->dev->waiter.me), 0);
 }
 
+// The long way only, whose runs may leave a WR in pieces, or place none: the short one places one for each.
+static void tell_long(struct dock_sq *sq, enum dock_runner by)
+{
+    uint32_t under_way = sq->seq + sq->mid - sq->told;
+
+    if (by != DOCK_BY_POSTER)
+        dock_count64(&sq->rec->visits, 1);
+    if (__builtin_expect(dock_peek32(&sq->rec->under_way) != under_way, 0))
+        dock_set32(&sq->rec->under_way, under_way);
+    if (__builtin_expect(dock_peek64(&sq->rec->pieces) != sq->pieces, 0))
+        dock_set64(&sq->rec->pieces, sq->pieces);
+}
+
 // Execute up to a budget: what is left to do, and who will.
 static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by, struct dock_stay *stay)
 {
@@ -120,6 +133,7 @@ static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by, struct d
     }
     enum dock_stall why = steps(sq, stay);
     tell(sq, by);
+    tell_long(sq, by);
     return why;
 }
 
@@ -222,6 +236,7 @@ void dock_sq_clear(struct dock_sq *sq)
     sq->exec = dock_acquire32(sq->post.doorbell); // a raw producer goes on where its doorbell stands
     dock_set32(&sq->post.pi, sq->exec);
     sq->seq = sq->retired = sq->told = sq->post.posted;
+    dock_set32(&sq->rec->under_way, 0);
     dock_publish64(&sq->post.freed,
                    (uint64_t)sq->post.posted << 32 | sq->exec); // pairs with has_room in post.c
     dock_sq_abandon(sq);

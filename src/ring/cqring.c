@@ -80,6 +80,8 @@ void dock_cqring_format(struct dock_cqrec *rec, struct dock_cqe *ring, uint64_t 
     dock_set64(&rec->tail, dock_word_make(start, 0));
     dock_set32(&rec->ci, start);
     dock_set32(&rec->ci_seen, start);
+    dock_set64(&rec->polled, 0);
+    dock_set64(&rec->freed, 0);
 }
 
 // What stands in [ci, tail) of the old ring, with the owner bits of the new one.

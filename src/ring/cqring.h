@@ -38,7 +38,7 @@ struct dock_cqrec {
     dock_a32 ci_seen;           // the consumer index as last read, guarded by the tail word
     // line 2: the consumer's
     _Alignas(64) dock_a32 ci;
-    dock_a64 polled;
+    dock_a64 polled, freed; // completions; send slots that they freed
     // line 3: sleep and wake
     _Alignas(64) dock_a32 armed; // enum dock_arm; cleared by the producer that fires it
     dock_a32 attention;          // so many events are to be delivered by the owner's engine

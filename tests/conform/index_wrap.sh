@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # timeout: 180
 # Real traffic through verbs while the free-running indices of every ring cross 2^16 and 2^32: perftest, and the
-# verifier that compares every byte. DRYDOCK_START_INDEX sets where the rings of new queues begin. Then the bytes
-# that the device counted for a queue, against what perftest says it moved.
+# verifier that compares every byte. DRYDOCK_START_INDEX sets where the rings of new queues begin: where the send rings
+# end shows that they began there and crossed the boundary. Then the bytes that the device counted for a queue, against
+# what perftest says it moved.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(cd "${DRYDOCK_BUILD:-build/dev}" && pwd) || exit 1
@@ -36,21 +37,34 @@ pair() { # TOOL OPTIONS...: 0 when both sides ended well
     wait $server && grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]*[1-9]' "$work/client"
 }
 
-for start in 65500 4294967200; do
-    export DRYDOCK_START_INDEX=$start
+# BLOCKS: the client's first queue that has posted began at $DRYDOCK_START_INDEX, so many blocks a WR before where it
+# ended, and crossed 2^16 or 2^32.
+crossed() {
+    local at posted
+    read -r at posted < <(sed -nE 's/.*\(send index ([0-9]+)\) ends: ([1-9][0-9]*) WRs posted.*/\1 \2/p' "$work/client")
+    [ -n "$at" ] && [ $(((at - DRYDOCK_START_INDEX) & 0xffffffff)) = $((posted * $1)) ] &&
+        [ $((at >> 16)) != $((DRYDOCK_START_INDEX >> 16)) ]
+}
+
+export DRYDOCK_LOG=info
+for boundary in 65536 4294967296; do
+    export DRYDOCK_START_INDEX=$((boundary - 36))
     for tool in ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw; do
-        pair $tool -n 2000
-        report $? "$tool, indices from $start"
+        blocks=1
+        [ $tool = ib_atomic_bw ] && blocks=2
+        pair $tool -n 2000 && crossed $blocks
+        report $? "$tool, indices from $DRYDOCK_START_INDEX"
     done
+    DRYDOCK_START_INDEX=$((boundary - 10)) # it posts less
     for op in write read send; do
-        timeout 60 "$build/bin/drydock" run -- "$build/tests/conform/verify_prog" $op -q 4 -l 8 >"$work/client" 2>&1
-        report $? "verify $op -q 4 -l 8, indices from $start"
+        timeout 60 "$build/bin/drydock" run -- "$build/tests/conform/verify_prog" $op -q 4 -l 8 >"$work/client" 2>&1 &&
+            crossed 1
+        report $? "verify $op -q 4 -l 8, indices from $DRYDOCK_START_INDEX"
     done
 done
 unset DRYDOCK_START_INDEX
 
 # perftest counts iterations; the client's queue must have carried exactly their bytes.
-export DRYDOCK_LOG=info
 pair ib_write_bw -n 1000 -s 65536
 grep -qE 'ends: [0-9]+ WRs posted, 1000 executed, 65536000 bytes out' "$work/client"
 report $? "ib_write_bw -n 1000 -s 65536: 65536000 bytes counted"

@@ -57,6 +57,11 @@ for d in devices:
         told, counted = d["moments"][moment], sum(q[counter] for q in d["queues"])
         if told != counted:
             wrong.append(f"device {d['device']}: moment {moment} {told}, its queues {counted}")
+    at = d["moments"]
+    if not at["publish"] <= at["ring"] or not at["execute"] <= at["fetch"] or bool(at["place"]) != bool(at["execute"]):
+        wrong.append(f"device {d['device']}: {at}")
+    if not {"poll", "free"} <= at.keys(): # what they must be: verbs_counted_test.py, where nothing moves
+        wrong.append(f"device {d['device']}: {at}")
     if d["moments"]["register"] < 1 or d["moments"]["state"] < 4:
         wrong.append(f"device {d['device']}: {d['moments']}")
 if not any(q["completions"] for q in queues.values()):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 180
-"""`drydock show` counts the bytes that perftest claims.
+"""`drydock show` counts the bytes that perftest claims, and each moment of its requests.
 
-The server of a one-sided test is stopped while data flows: it need not run to be written to or read from, but the
-client cannot leave without its answer. So the client has done all its work and is still there when `drydock show`
-looks. Then the server goes on, the client prints its table, and both figures must be equal: iterations x size.
+The server is stopped while data flows: it need not run to be written to or read from, nor to be sent to when all its
+receives are posted before; but the client cannot leave without its answer. So the client has done all its work and is
+still there when `drydock show` looks. Then the server goes on, the client prints its table, and both figures must be
+equal: iterations x size. The moments are known as well: each request was posted, fetched, executed and freed once.
 """
 import json
 import os
@@ -19,17 +20,31 @@ import time
 BUILD = os.path.abspath(os.environ.get("DRYDOCK_BUILD", "build/dev"))
 DRYDOCK = os.path.join(BUILD, "bin/drydock")
 DEVICE = os.environ.get("DRYDOCK_NAME", "drydock0")
+PIECE = 65536  # so much is placed at once
 PORT = 21000 + os.getpid() % 10000
 
 
-def show():
-    """The queues of each live process: {pid: [queue, ...]}."""
+def show(pid):
+    """What `drydock show` tells of a process; {} when it lists none such, or that does not answer."""
     text = subprocess.run([DRYDOCK, "show", "--json"], capture_output=True, text=True, timeout=20).stdout
-    return {p["process"]: p.get("queues", []) for p in json.loads(text or "[]")}
+    return next((p for p in json.loads(text or "[]") if p["process"] == pid), {})
 
 
 def total(pid, field):
-    return sum(q[field] for q in show().get(pid, []))
+    return sum(q[field] for q in show(pid).get("queues", []))
+
+
+def wrong_moments(now, requests, pieces):
+    """In words, what does not fit `requests` requests of so many pieces each, all done and polled."""
+    at, queues = now["moments"], now["queues"]
+    rings = sum(q["rings"] for q in queues)
+    completions = sum(q["completions"] for q in queues)
+    known = {"post": requests, "publish": rings, "fetch": requests, "place": requests * pieces, "execute": requests,
+             "complete": completions, "poll": completions, "free": requests}
+    wrong = [f"{name} {at.get(name)} (expected {count})" for name, count in known.items() if at.get(name) != count]
+    if not 0 < rings <= at.get("ring", 0):
+        wrong.append(f"ring {at.get('ring')} (at least {rings})")
+    return wrong
 
 
 def start(arguments):
@@ -71,6 +86,14 @@ def settled(pid, expected):
     return last
 
 
+def settled_moments(pid, requests, pieces):
+    """What is wrong with the moments, once the client has polled what it was told."""
+    end = time.monotonic() + 2
+    while (wrong := wrong_moments(show(pid), requests, pieces)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return wrong
+
+
 def counted(number, tool, options, queues, size, iterations):
     command = [tool, "-d", DEVICE, "-x", "1", "-F", "-p", str(PORT + number), "-s", str(size), "-n", str(iterations)]
     command += options
@@ -82,6 +105,7 @@ def counted(number, tool, options, queues, size, iterations):
         wait_until("data flows", lambda: total(client.pid, "executed") > 0, 30)
         os.kill(server.pid, signal.SIGSTOP)
         seen = settled(client.pid, claimed)
+        moments = settled_moments(client.pid, queues * iterations, -(-size // PIECE))
         os.kill(server.pid, signal.SIGCONT)
         said, _ = client.communicate(timeout=60)
         server.communicate(timeout=60)
@@ -96,8 +120,10 @@ def counted(number, tool, options, queues, size, iterations):
         print(f"FAILED  {name}: no table (exit status {client.returncode}):\n{said}")
         return False
     told = int(row[1]) * size
-    good = told == claimed == seen
+    good = told == claimed == seen and not moments
     print(f"{'ok     ' if good else 'FAILED '} {name}: perftest claims {told} bytes, drydock show counted {seen}")
+    if moments:
+        print("    moments: " + ", ".join(moments))
     return good
 
 
@@ -109,6 +135,8 @@ def main():
         ("ib_write_bw", [], 1, 65536, 20000),
         ("ib_write_bw", ["-q", "4"], 4, 4096, 20000),
         ("ib_read_bw", [], 1, 65536, 20000),
+        ("ib_send_bw", ["-r", "4000"], 1, 262144, 4000),
+        ("ib_atomic_bw", [], 1, 8, 800000),
     ]
     good = [counted(i, *cell) for i, cell in enumerate(cells)]
     sys.exit(0 if all(good) else 1)

@@ -391,3 +391,33 @@ unsigned slow_down(void)
 
     return n > 1 ? (unsigned)n : 1;
 }
+
+void side_bind(struct side *s, void *io)
+{
+    struct io_bind *b = io;
+    struct dock_wc wc = {.status = 0xfff};
+
+    if (!s->extra && dock_mw_create(s->e.dev, s->e.pd, b->kind, &s->extra))
+        return;
+    struct dock_wr wr = {.op = DOCK_OP_BIND,
+                         .flags = DOCK_F_COMPLETE,
+                         .rkey = s->extra->tid << 8,
+                         .remote = s->e.mr->lkey,
+                         .raddr = (uintptr_t)s->e.mem + b->off,
+                         .operand = b->len,
+                         .compare = b->access,
+                         .imm = b->variant};
+    if (end_post(&s->e, &wr) || !end_wait(s->e.scq, &wc, 5000 * slow_down()))
+        return;
+    b->status = wc.status;
+    b->key = s->extra->rkey;
+    b->windows = dock_peek32(&s->e.mr->windows);
+}
+
+void side_unbind(struct side *s, void *io)
+{
+    struct io_bind *b = io;
+
+    b->status = s->extra ? (uint32_t)dock_mw_destroy(s->extra) : 0;
+    s->extra = NULL;
+}

@@ -96,6 +96,17 @@ void side_sum(struct side *s, void *io_mem);
 uint64_t bytes_sum(const char *p, size_t n);
 void bytes_fill(char *p, size_t n, uint64_t seed);
 
+// A window of the end's region stands in s->extra: made at the first call, bound anew by later ones.
+struct io_bind {
+    enum dock_seg_kind kind;
+    uint8_t variant;
+    uint32_t off, len, access;
+    uint32_t key, status; // out
+    uint32_t windows;     // out: bound to the region
+};
+void side_bind(struct side *s, void *io_bind);
+void side_unbind(struct side *s, void *io_bind); // and destroy it, if there is one; status: 0 or an error
+
 // Wait until the far queue pair is in `state`; false after ms.
 bool duo_far_reaches(struct duo *d, uint32_t state, unsigned ms);
 

@@ -138,6 +138,7 @@ enum dock_go dock_host_atomic(struct dock_conn *c, struct dock_xfer *x)
         struct dock_place here = {.at = (char *)&old};
         x->status = dock_host_move(c, x, here, x->len, false);
         x->bytes = x->len;
+        x->done = x->status ? 0 : x->len;
     }
     return DOCK_GO_DONE;
 }

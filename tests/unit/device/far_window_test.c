@@ -27,36 +27,6 @@ static struct dock_sge sge;
 
 // ---- at the far end
 
-struct io_bind {
-    enum dock_seg_kind kind;
-    uint8_t variant;
-    uint32_t key, status; // out
-    uint32_t windows;     // out: bound to the region
-};
-
-// The window is made at the first call and bound anew by later ones.
-static void far_bind(struct side *s, void *io)
-{
-    struct io_bind *b = io;
-    struct dock_wc wc = {.status = 0xfff};
-
-    if (!s->extra && dock_mw_create(s->e.dev, s->e.pd, b->kind, &s->extra))
-        return;
-    struct dock_wr wr = {.op = DOCK_OP_BIND,
-                         .flags = DOCK_F_COMPLETE,
-                         .rkey = s->extra->tid << 8,
-                         .remote = s->e.mr->lkey,
-                         .raddr = (uintptr_t)s->e.mem + AT,
-                         .operand = LEN,
-                         .compare = RIGHTS,
-                         .imm = b->variant};
-    if (end_post(&s->e, &wr) || !end_wait(s->e.scq, &wc, 5000 * slow_down()))
-        return;
-    b->status = wc.status;
-    b->key = s->extra->rkey;
-    b->windows = dock_peek32(&s->e.mr->windows);
-}
-
 // A window that is taken back is seen by its region when it is asked to go.
 static void far_settle(struct side *s, void *io)
 {
@@ -66,14 +36,6 @@ static void far_settle(struct side *s, void *io)
     dock_windows_settle(s->e.dev, s->e.mr);
     pthread_mutex_unlock(&s->e.dev->lock);
     b->windows = dock_peek32(&s->e.mr->windows);
-}
-
-static void far_destroy(struct side *s, void *io)
-{
-    struct io_bind *b = io;
-
-    b->status = s->extra ? (uint32_t)dock_mw_destroy(s->extra) : 0;
-    s->extra = NULL;
 }
 
 // ---- at the near end
@@ -97,16 +59,17 @@ static void close_it(void)
 {
     struct io_bind b = {.status = 1};
 
-    duo_far(&d, far_destroy, &b, sizeof b);
+    duo_far(&d, side_unbind, &b, sizeof b);
     assert_int_equal(b.status, 0);
     duo_close(&d);
 }
 
 static uint32_t bind_far(enum dock_seg_kind kind, uint8_t variant)
 {
-    struct io_bind b = {.kind = kind, .variant = variant, .status = 0xfff};
+    struct io_bind b = {
+        .kind = kind, .variant = variant, .off = AT, .len = LEN, .access = RIGHTS, .status = 0xfff};
 
-    duo_far(&d, far_bind, &b, sizeof b);
+    duo_far(&d, side_bind, &b, sizeof b);
     assert_int_equal(b.status, DOCK_OK);
     assert_int_equal(b.windows, 1);
     assert_int_equal(b.key & 0xff, variant);

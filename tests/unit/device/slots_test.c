@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -63,6 +64,34 @@ static void polled(uint64_t id)
     assert_int_equal(wc.id, id);
 }
 
+static void begins_at(uint32_t start)
+{
+    const struct dock_qp *qp = d.near.e.qp;
+
+    assert_int_equal(dock_peek32(&qp->sq.post.pi), start);
+    assert_int_equal(dock_peek32(&qp->rec->doorbell), start);
+    assert_int_equal(dock_peek32(&qp->send_cq->rec->ci), start);
+    assert_int_equal(dock_word_value(dock_peek64(&qp->send_cq->rec->tail)), start);
+    assert_int_equal(dock_peek32(&qp->rq->rec->pi), start);
+    assert_int_equal(dock_word_value(dock_peek64(&qp->rq->rec->ci)), start);
+}
+
+static void every_ring_begins_where_it_is_told(void **state)
+{
+    (void)state;
+    open_queue(8, 65500);
+    begins_at(65500);
+    duo_close(&d);
+    setenv("DRYDOCK_START_INDEX", "4294967200", 1);
+    open_queue(8, 0);
+    unsetenv("DRYDOCK_START_INDEX");
+    begins_at(4294967200u);
+    duo_close(&d);
+    open_queue(8, 0);
+    begins_at(0);
+    duo_close(&d);
+}
+
 static const uint32_t depths[] = {1, 2, 3, 4, 5, 7, 8, 33, 64, 100};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -112,6 +141,60 @@ static void a_slot_is_free_when_its_completion_is_polled_not_when_it_is_executed
         }
         duo_close(&d);
     }
+}
+
+// The pieces are told last.
+static void placed(uint64_t pieces)
+{
+    const struct dock_qrec *rec = d.near.e.qp->rec;
+    uint64_t until = dock_now_ns() + 5000000000ull;
+
+    while (dock_peek64(&rec->executed) + dock_peek64(&rec->pieces) != pieces && dock_now_ns() < until)
+        sched_yield();
+    assert_int_equal(dock_peek64(&rec->executed) + dock_peek64(&rec->pieces), pieces);
+}
+
+// What `drydock show` adds up: of WRs that were pieces, of none, and of those that wait for their receiver.
+static void the_record_counts_each_moment(void **state)
+{
+    struct io_recv recv = {.id = 4, .off = 0, .len = 8};
+    struct dock_sge sge;
+
+    (void)state;
+    open_queue(8, 0);
+    const struct dock_qp *qp = d.near.e.qp;
+    const struct dock_qrec *rec = qp->rec;
+    const struct dock_cqrec *cq = qp->send_cq->rec;
+    assert_int_equal(rec->send_cq, qp->send_cq->rec_off);
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &d.near.e, &sge, 0, 3 * DOCK_PIECE + 1, &d.mr, d.mem);
+    wr.flags = 0;
+    assert_int_equal(post_write(0, 0), 0); // one piece, the short way
+    assert_int_equal(end_post(&d.near.e, &wr), 0);
+    wr = wr_onesided(DOCK_OP_FADD, &d.near.e, &sge, 0, 8, &d.mr, d.mem);
+    wr.flags = 0;
+    assert_int_equal(end_post(&d.near.e, &wr), 0);
+    wr = (struct dock_wr){.op = DOCK_OP_NOP, .flags = DOCK_F_COMPLETE, .id = 3};
+    assert_int_equal(end_post(&d.near.e, &wr), 0);
+    polled(3);
+    executed(4);
+    placed(1 + 4 + 1);
+    assert_int_equal(dock_peek64(&rec->bytes_out), 8 + 3 * DOCK_PIECE + 1 + 8);
+    assert_int_equal(dock_peek64(&cq->polled), 1);
+    assert_int_equal(dock_peek64(&cq->freed), 4);
+    wr = wr_onesided(DOCK_OP_SEND, &d.near.e, &sge, 0, 8, &d.mr, 0);
+    wr.id = 4;
+    wr.flags = DOCK_F_COMPLETE;
+    assert_int_equal(end_post(&d.near.e, &wr), 0);
+    assert_int_equal(dock_peek32(&rec->under_way), 1); // fetched, not executed
+    assert_int_equal(dock_peek64(&rec->executed), 4);
+    side_recv(d.far, &recv);
+    polled(4);
+    executed(5);
+    placed(1 + 4 + 1 + 1);
+    assert_int_equal(dock_peek32(&rec->under_way), 0);
+    assert_true(dock_peek64(&rec->visits) > 0); // a poller's, or the engine's: nobody rang
+    assert_int_equal(dock_peek64(&cq->freed), 5);
+    duo_close(&d);
 }
 
 static void a_completion_covers_the_unsignaled_before_it(void **state)
@@ -423,9 +506,11 @@ static void random_traffic_across_the_wraps_of_16_and_32_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_ring_begins_where_it_is_told),
         cmocka_unit_test(exactly_depth_wrs_fit),
         cmocka_unit_test(exactly_depth_wrs_of_four_blocks_fit),
         cmocka_unit_test(a_slot_is_free_when_its_completion_is_polled_not_when_it_is_executed),
+        cmocka_unit_test(the_record_counts_each_moment),
         cmocka_unit_test(a_completion_covers_the_unsignaled_before_it),
         cmocka_unit_test(two_of_eight_signaled_make_two_completions),
         cmocka_unit_test(signal_all_needs_no_flag_and_flag_without_it_counts),

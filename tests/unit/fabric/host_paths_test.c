@@ -2,7 +2,8 @@
 // timeout: 240
 // Each opcode x place x {right, bad key, bad bounds, zero length} x {connected, naming its target} from one
 // table; the host places between two processes, and once more over the fabric that finishes late. What moved
-// is compared byte by byte at the end where it arrived, what was refused moved nothing.
+// is compared byte by byte at the end where it arrived, what was refused moved nothing. A message names no
+// remote memory: its key and its bounds are those of its own SGE, and of the receive that it meets.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +29,16 @@
 #define NOTE 458752u // far: the notification
 #define NOTE_SEED 98 // of what stands there before
 
-enum way { RIGHT, BAD_KEY, BAD_BOUNDS, ZERO, WAYS };
-static const char *const way_name[] = {"right", "bad key", "bad bounds", "zero length"};
+#define TOKEN 77u // RM: of the segment that a SEND with invalidate takes away
+
+enum way { RIGHT, BAD_KEY, BAD_BOUNDS, ZERO, WAYS, RECV_KEY = WAYS, RECV_BOUNDS, RECV_SHORT, MESSAGE_WAYS };
+static const char *const way_name[] = {"right",
+                                       "bad key",
+                                       "bad bounds",
+                                       "zero length",
+                                       "bad key of the receive",
+                                       "bad bounds of the receive",
+                                       "short receive"};
 
 // What kind of request it is, for what is checked.
 enum kind { PUT, GET, ATOMIC, MESSAGE, PUT_MESSAGE, PUT_NOTIFY, NOTHING };
@@ -46,6 +55,7 @@ static const struct {
     {"READ", DOCK_OP_READ, GET},
     {"SEND", DOCK_OP_SEND, MESSAGE},
     {"SEND_IMM", DOCK_OP_SEND_IMM, MESSAGE},
+    {"SEND_INV", DOCK_OP_SEND_INV, MESSAGE},
     {"CAS", DOCK_OP_CAS, ATOMIC},
     {"FADD", DOCK_OP_FADD, ATOMIC},
     {"SWAP", DOCK_OP_SWAP, ATOMIC},
@@ -67,6 +77,7 @@ struct run {
     uint32_t len;
     struct dock_sge sge[3];
     struct dock_wr wr;
+    uint32_t key; // SEND_INV: of what it takes away
 };
 
 static unsigned wrong;
@@ -127,6 +138,51 @@ static bool is_message(enum kind k)
     return k == MESSAGE || k == PUT_MESSAGE;
 }
 
+// What a SEND with invalidate takes away at the far end: a window of a connection's target, a segment of one
+// that is named.
+struct io_right {
+    enum dock_service service;
+    uint32_t key, status; // status: 0 done, or why not
+    bool stands;
+};
+
+static void far_give_right(struct side *s, void *io)
+{
+    struct io_right *r = io;
+    struct io_bind b = {.kind = DOCK_SEG_MW2,
+                        .variant = 3,
+                        .off = DST,
+                        .len = 4096,
+                        .access = DOCK_ACCESS_REMOTE_WRITE,
+                        .status = 1};
+    uintptr_t at = (uintptr_t)s->e.mem + DST;
+
+    if (r->service == DOCK_RC) {
+        side_bind(s, &b);
+        r->key = b.key;
+        r->status = b.status;
+        return;
+    }
+    r->status = (uint32_t)dock_mr_register(s->e.dev, s->e.pd, at, 4096, at,
+                                           DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_WRITE, &s->extra);
+    if (r->status)
+        return;
+    dock_mr_set_token(s->extra, true, TOKEN);
+    r->key = s->extra->tid << 8;
+}
+
+// Is it there still? A window goes with the question, a segment with duo_again.
+static void far_right_stands(struct side *s, void *io)
+{
+    struct io_right *r = io;
+    struct io_bind b = {0};
+
+    r->stands = s->extra && !(dock_acquire64(&s->e.dev->segments[s->extra->tid].generation) & 1);
+    if (r->service == DOCK_RC)
+        side_unbind(s, &b);
+    r->status = b.status;
+}
+
 // Three pieces, the middle one empty; atomics one of eight bytes.
 static void build(struct run *r)
 {
@@ -159,12 +215,34 @@ static void build(struct run *r)
     if (k == NOTHING)
         r->wr.nsge = 0;
     if (r->way == BAD_KEY)
-        r->wr.rkey ^= 4;
+        *(k == MESSAGE ? &s[2].key : &r->wr.rkey) ^= 4;
     r->wr.token = r->wr.rkey;
     if (r->service == DOCK_RM)
         wr_aim(&r->wr, r->d.qpn);
-    if (r->way == BAD_BOUNDS)
+    if (r->way == BAD_BOUNDS && k == MESSAGE)
+        s[2].addr = (uintptr_t)r->d.near.e.mem + MEM - s[2].len + 8;
+    else if (r->way == BAD_BOUNDS)
         r->wr.raddr = (r->d.mem + MEM - r->len + 8) & ~7ull;
+    if (r->wr.op == DOCK_OP_SEND_INV) {
+        r->wr.rkey = r->key;
+        r->wr.token = r->service == DOCK_RM ? TOKEN : r->key;
+    }
+}
+
+static uint32_t expected_of_message(const struct run *r)
+{
+    switch (r->way) {
+    case BAD_KEY:
+    case BAD_BOUNDS:
+        return DOCK_ST_LOC_PROT;
+    case RECV_KEY:
+    case RECV_BOUNDS:
+        return DOCK_ST_REM_OP;
+    case RECV_SHORT:
+        return r->service == DOCK_RM ? DOCK_ST_REM_RESP_LEN : DOCK_ST_REM_INV_REQ;
+    default:
+        return DOCK_OK;
+    }
 }
 
 // What the requester is told. A request of no bytes names no memory: its key is not looked at.
@@ -172,11 +250,19 @@ static uint32_t expected(const struct run *r)
 {
     enum kind k = ops[r->op].kind;
 
+    if (k == MESSAGE)
+        return expected_of_message(r);
     if (k == ATOMIC && r->way == ZERO)
         return DOCK_ST_LOC_LEN;
-    if (k == MESSAGE || k == NOTHING || r->way == RIGHT || r->way == ZERO)
+    if (k == NOTHING || r->way == RIGHT || r->way == ZERO)
         return DOCK_OK;
     return DOCK_ST_REM_ACCESS;
+}
+
+// Where bytes may change: of a message, in its receive.
+static uint32_t watched(const struct run *r)
+{
+    return ops[r->op].kind == MESSAGE ? MEM : BUF;
 }
 
 static void expect_bytes(struct run *r, uint64_t old, uint64_t far_before)
@@ -186,7 +272,7 @@ static void expect_bytes(struct run *r, uint64_t old, uint64_t far_before)
     uint64_t word;
 
     if (expected(r) || r->way == ZERO || k == NOTHING) {
-        differs(r, "bytes at the far end changed", far_sum(r, 0, BUF) != far_before,
+        differs(r, "bytes at the far end changed", far_sum(r, 0, watched(r)) != far_before,
                 k == PUT_NOTIFY && !expected(r));
         return;
     }
@@ -203,12 +289,38 @@ static void expect_bytes(struct run *r, uint64_t old, uint64_t far_before)
         differs(r, "notification", far_sum(r, NOTE, 8), bytes_sum((char *)&word, 8));
 }
 
+// Of a message that its receive could not take: it completes, a connection's queue ends with it.
+static void expect_failed_receive(struct run *r)
+{
+    struct io_wc w = {.ms = 3000 * slow_down(), .wc.status = 0xfff};
+    uint32_t state = r->service == DOCK_RM ? DOCK_RTS : DOCK_ERR;
+
+    duo_far(&r->d, side_wait, &w, sizeof w);
+    differs(r, "a receive completed", w.got, 1);
+    differs(r, "status of the receive", w.wc.status,
+            r->way == RECV_SHORT ? DOCK_ST_LOC_LEN : DOCK_ST_LOC_PROT);
+    differs(r, "its id", w.wc.id, 31);
+    differs(r, "the far queue's state is right", duo_far_reaches(&r->d, state, 3000 * slow_down()), 1);
+}
+
+static uint64_t expected_imm(const struct run *r)
+{
+    if (r->wr.op != DOCK_OP_SEND_INV)
+        return 0xabcd;
+    return r->service == DOCK_RM ? (uint64_t)TOKEN << 32 | r->key : r->key;
+}
+
 static void expect_receive(struct run *r)
 {
     struct io_wc w = {.ms = 3000 * slow_down()};
 
-    // A queue that serves others does not fail with one's bad request: its receive stays posted.
-    if (expected(r) && r->service == DOCK_RM) {
+    if (r->way >= RECV_KEY) {
+        expect_failed_receive(r);
+        return;
+    }
+    // A queue that serves others does not fail with one's bad request: its receive stays posted. So does that
+    // of a message that was wrong before it left.
+    if (expected(r) && (r->service == DOCK_RM || ops[r->op].kind == MESSAGE)) {
         w.ms = 0;
         duo_far(&r->d, side_wait, &w, sizeof w);
         differs(r, "a receive completed", w.got, 0);
@@ -227,7 +339,12 @@ static void expect_receive(struct run *r)
     if (w.wc.told_eid)
         differs(r, "the source's address", (uint64_t)memcmp(w.wc.eid, test_eid, 16), 0);
     if (r->wr.op != DOCK_OP_SEND)
-        differs(r, "its immediate", w.wc.imm, 0xabcd);
+        differs(r, "its immediate", w.wc.imm, expected_imm(r));
+    if (ops[r->op].kind == MESSAGE)
+        differs(r, "its opcode", w.wc.op,
+                r->wr.op == DOCK_OP_SEND       ? DOCK_ROP_SEND
+                : r->wr.op == DOCK_OP_SEND_INV ? DOCK_ROP_SEND_INV
+                                               : DOCK_ROP_SEND_IMM);
 }
 
 // Nothing is done by the post itself there: what is under way goes on in steps.
@@ -238,13 +355,39 @@ static bool completed(struct run *r, struct dock_wc *wc)
     return end_wait(r->d.near.e.scq, wc, 5000 * slow_down());
 }
 
+static struct io_recv receive(const struct run *r)
+{
+    return (struct io_recv){.id = 31,
+                            .off = r->way == RECV_BOUNDS ? MEM - r->len + 8 : BUF,
+                            .len = r->way == RECV_SHORT ? r->len - 8 : r->len,
+                            .key = r->way == RECV_KEY ? r->d.mr.lkey ^ 4 : 0};
+}
+
+static void give_right(struct run *r)
+{
+    struct io_right right = {.service = r->service};
+
+    duo_far(&r->d, far_give_right, &right, sizeof right);
+    differs(r, "what it takes away is made", right.status, 0);
+    r->key = right.key;
+}
+
+static void expect_right(struct run *r)
+{
+    struct io_right right = {.service = r->service};
+
+    duo_far(&r->d, far_right_stands, &right, sizeof right);
+    differs(r, "what it takes away stands", right.stands, expected(r) != DOCK_OK);
+    differs(r, "and is destroyed", right.status, 0);
+}
+
 static bool adopted; // plain memory is, in this test
 
 static void one(const struct duo *d, enum dock_service service, unsigned op, enum way way, uint32_t len)
 {
     struct run r = {.d = *d, .service = service, .op = op, .way = way, .len = len};
     struct dock_wc wc = {.status = 0xfff};
-    struct io_recv recv = {.id = 31, .off = BUF, .len = len};
+    struct io_recv recv = receive(&r);
     uint64_t old = 0x1234, before;
 
     bytes_fill(r.d.near.e.mem + SRC, len + 64, op + len);
@@ -258,7 +401,9 @@ static void one(const struct duo *d, enum dock_service service, unsigned op, enu
         assert_int_equal(end_post(&r.d.near.e, &set), 0);
         assert_true(completed(&r, &wc));
     }
-    before = far_sum(&r, 0, BUF);
+    if (ops[op].op == DOCK_OP_SEND_INV)
+        give_right(&r);
+    before = far_sum(&r, 0, watched(&r));
     build(&r);
     if (is_message(ops[op].kind))
         duo_far(&r.d, side_recv, &recv, sizeof recv);
@@ -275,6 +420,8 @@ static void one(const struct duo *d, enum dock_service service, unsigned op, enu
     if (is_message(ops[op].kind))
         expect_receive(&r);
     expect_bytes(&r, old, before);
+    if (ops[op].op == DOCK_OP_SEND_INV)
+        expect_right(&r);
     if (late)
         late_drain();
     duo_again(&r.d, &(struct duo_opts){0});
@@ -285,7 +432,7 @@ static void opcode_by_way(const struct duo *d, enum dock_service service)
     bool few = service == DOCK_RM || late;
 
     for (unsigned op = 0; op < COUNT(ops); op++)
-        for (unsigned way = 0; way < WAYS; way++) {
+        for (unsigned way = 0; way < (ops[op].kind == MESSAGE ? MESSAGE_WAYS : WAYS); way++) {
             if (ops[op].kind == ATOMIC || ops[op].kind == NOTHING || way == ZERO) {
                 one(d, service, op, (enum way)way, way == ZERO ? 0 : 8);
                 continue;
