@@ -49,8 +49,9 @@ static int take_send(struct dock_qp *qp, const struct dock_cqe *e, struct dock_w
     uint32_t blocks = (uint32_t)freed, wrs = (uint32_t)(freed >> 32);
     uint32_t last = blocks + (((e->idx_local & 0xffff) - blocks) & sq->mask);
 
-    // Where others write the doorbell it may have gone back since: what was done is told all the same.
-    if (!qp->attr.raw && dock_acquire32(sq->doorbell) - blocks <= last - blocks)
+    // By our own index: others may write the doorbell, and what was done is told all the same when it went
+    // back.
+    if (!qp->attr.raw && dock_peek32(&sq->pi) - blocks <= last - blocks)
         return corrupt(qp, "a block that is not posted");
     if (e->seq - wrs >= sq->depth)
         return corrupt(qp, "a WR that is not posted");

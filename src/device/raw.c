@@ -53,6 +53,7 @@ void dock_raw_watch_doorbell(struct dock_qp *qp)
     uint32_t no = 0;
 
     dock_set32(&qp->kept, 1);
+    dock_fence_full(); // pairs with forsaken
     if (dock_peek32(&qp->watched) || !dock_claim32(&qp->watched, &no, 1))
         return;
     pthread_mutex_lock(&dev->lock);
@@ -93,7 +94,7 @@ static bool forsaken(struct dock_qp *qp)
     if (qp->page || dock_peek32(&qp->kept))
         return false;
     dock_set32(&qp->watched, 0);
-    dock_fence_full(); // pairs with dock_post_keep
+    dock_fence_full(); // pairs with dock_raw_watch_doorbell
     return !(dock_peek32(&qp->kept) && dock_claim32(&qp->watched, &no, 1));
 }
 
@@ -185,7 +186,7 @@ static void settle(struct dock_qp *qp)
     if (qp->page || dock_peek32(&qp->sq.post.pi) != qp->raw_seen)
         return;
     dock_set32(&qp->kept, 0);
-    dock_fence_full(); // pairs with dock_post_keep
+    dock_fence_full(); // pairs with dock_raw_watch_doorbell
     if (dock_peek32(&qp->sq.post.pi) != qp->raw_seen)
         dock_set32(&qp->kept, 1);
 }

@@ -12,8 +12,8 @@
  *
  * pairs: arena/port.h: dock_port; device/attend.c: attend_queue fail_users; device/engine.c: dock_engine_wake
  *   dock_up_bell sleep_once; device/fail.c: dock_qp_error_for dock_qp_fail; device/poll.c: corrupt;
- *   device/post.c: dock_post_keep; device/raw.c: forsaken settle; fabric/host/connect.c: dock_host_attend;
- *   fabric/host/message.c: wake_owner.
+ *   device/post.c: dock_post_keep; device/raw.c: dock_raw_watch_doorbell forsaken settle;
+ *   fabric/host/connect.c: dock_host_attend; fabric/host/message.c: wake_owner.
  * dock_post_keep is a producer (`kept` or the index is its work, the state or `watched` what it looks at), and who ends
  * the watch, or the queue, looks again as the engine does.
  */
