@@ -81,7 +81,7 @@ long dock_rawcall_fails(long number)
 }
 
 // What the failed call may become: its own code, or another where it stands for something else.
-static bool failed_becomes(int code)
+static inline bool failed_becomes(int code)
 {
     static const struct {
         const char *call;
