@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "arena/adopt_own.h"
 #include "arena/procfile.h"
@@ -80,15 +78,8 @@ dock_a64 dock_adopted_bytes;
 int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
                     struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user)
 {
-    struct stat st;
-
     *a = (struct dock_adopt){.mode = mode, .arena = arena, .counts = counts, .ops = ops, .user = user};
     dock_adopt_watch_forks();
-    if (fstat(arena->view.fd, &st))
-        return -errno;
-    a->inode = st.st_ino;
-    a->major = major(st.st_dev);
-    a->minor = minor(st.st_dev);
     pthread_mutex_init(&a->gate, NULL);
     dock_adopt_lock();
     a->next = dock_adopters;

@@ -85,8 +85,6 @@ struct dock_adopt {
     struct dock_adopt_counts *counts;
     const struct dock_adopt_ops *ops;
     void *user;
-    uint64_t inode;
-    uint32_t major, minor; // of the arena file, as /proc/self/maps has it
     struct dock_mirror *mirrors;
     bool holes;         // pages that nobody ever touched stay holes in the arena
     uint64_t lingering; // pages without a registration that could not be moved back

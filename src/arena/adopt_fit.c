@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #include "arena/adopt_own.h"
@@ -23,8 +24,10 @@
 
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
 {
-    return v->shared && v->kind == DOCK_VMA_FILE && v->inode == a->inode && v->major == a->major &&
-           v->minor == a->minor;
+    const struct dock_view *own = &a->arena->view;
+
+    return v->shared && v->kind == DOCK_VMA_FILE && v->inode == own->inode &&
+           v->major == major(own->device) && v->minor == minor(own->device);
 }
 
 // Initialised data of the program and its libraries: private mappings of files, which are the program's own
@@ -392,11 +395,4 @@ void dock_fit_huge(uint64_t bytes)
         (chosen("shmem_enabled", "[never]") || chosen("shmem_enabled", "[deny]")))
         dock_warn("registered memory loses its huge pages: shared memory may not have them here "
                   "(transparent_hugepage/shmem_enabled). DRYDOCK_ADOPT=off keeps them");
-}
-
-bool dock_fit_arena(const struct dock_adopt *a)
-{
-    struct stat st;
-
-    return !fstat(a->arena->view.fd, &st) && st.st_ino == a->inode && st.st_dev == a->arena->view.device;
 }

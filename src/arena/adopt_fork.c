@@ -149,7 +149,7 @@ static bool fill(const struct range *r)
 {
     uint64_t at = r->lo, off = r->off;
     uint64_t end = r->off + (r->hi - r->lo), to = off;
-    int fd = dock_fit_arena(r->a) ? r->a->arena->view.fd : -1;
+    int fd = dock_view_leads(&r->a->arena->view) ? r->a->arena->view.fd : -1;
 
     while (fd >= 0 && at < r->hi) {
         if (off == to && !dock_holes_run_of_file(fd, end, &off, &to))

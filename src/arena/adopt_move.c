@@ -77,7 +77,7 @@ static bool look_again(void *arg, const struct dock_vma *v)
 
 static enum dock_adopt_why inspect(const struct dock_adopt *a, struct look *l)
 {
-    if (!dock_fit_arena(a))
+    if (!dock_view_leads(&a->arena->view))
         return DOCK_WHY_HOST;
     if (dock_maps_walk(l->lo, l->hi, look_again, l) || (!l->why && l->at < l->hi))
         return DOCK_WHY_CHANGED;
@@ -246,7 +246,7 @@ static enum dock_adopt_why undo(struct undo *u, uint64_t at, bool anywhere)
 {
     enum dock_adopt_why why;
 
-    u->by_file = dock_fit_arena(u->a);
+    u->by_file = dock_view_leads(&u->a->arena->view);
     why = dock_fit_process(u->by_file ? u->a : NULL);
     if (why)
         return why;

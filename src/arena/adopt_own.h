@@ -73,8 +73,6 @@ enum dock_adopt_why dock_fit_process(const struct dock_adopt *own);
 bool dock_fit_headroom(uint64_t bytes);
 // Say once that moving so many bytes breaks up huge pages.
 void dock_fit_huge(uint64_t bytes);
-// Does the descriptor of the arena still lead to the arena?
-bool dock_fit_arena(const struct dock_adopt *a);
 // What of the mapping [vlo, vhi) is the stack or control block of a thread with this stack pointer and thread
 // pointer: pages from *first to *end. false: nothing.
 bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);

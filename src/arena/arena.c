@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "arena/extent.h"
@@ -125,14 +124,10 @@ static int back(struct dock_arena *a, uint64_t off, uint64_t size)
     return 0;
 }
 
-// A forked child has the descriptor, and none of the memory. A descriptor that the program has closed may
-// lead to a file of its own by now.
+// A forked child has the descriptor, and none of the memory.
 static bool is_ours(const struct dock_arena *a)
 {
-    struct stat st;
-
-    return a->view.pid == getpid() && !fstat(a->view.fd, &st) && st.st_ino == a->view.inode &&
-           st.st_dev == a->view.device;
+    return a->view.pid == getpid() && dock_view_leads(&a->view);
 }
 
 // Zero [off, off + size), and with it return every page that lies wholly in the free extent around it.

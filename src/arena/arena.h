@@ -45,6 +45,10 @@ void dock_views_each(void (*each)(const struct dock_view *v, void *window));
 // Owns `fd` from then on, also on failure.
 int dock_view_open(struct dock_view *v, int fd, unsigned shift);
 void dock_view_close(struct dock_view *v);
+// Does its descriptor still lead to its file? A program that closed it may have opened one of its own there.
+bool dock_view_leads(const struct dock_view *v);
+// Neither a forked child nor a core dump gets the mapping. 0 or -errno.
+int dock_view_seclude(void *base, size_t bytes);
 // The cold half of dock_view_at: checks that the window is inside the file, maps it, and makes these chunks
 // of it accessible. NULL if not.
 char *dock_view_map(struct dock_view *v, unsigned window, uint64_t chunks);

@@ -159,6 +159,22 @@ void dock_view_close(struct dock_view *v)
     v->fd = -1;
 }
 
+bool dock_view_leads(const struct dock_view *v)
+{
+    struct stat st;
+
+    return !fstat(v->fd, &st) && st.st_ino == v->inode && st.st_dev == v->device;
+}
+
+// A core dump would fill the holes as well; a forked child must not write into what is its parent's. Not by
+// the call of the same name: the shim takes that for the program's and asks us (adopt_change.c).
+int dock_view_seclude(void *base, size_t bytes)
+{
+    long ret = dock_rawcall(SYS_madvise, (long)base, (long)bytes, MADV_DONTDUMP, 0, 0, 0);
+
+    return (int)(ret ? ret : dock_rawcall(SYS_madvise, (long)base, (long)bytes, MADV_DONTFORK, 0, 0, 0));
+}
+
 // Map one window, without access: only an accessible mapping is filled by mlockall. The wish of an earlier
 // mlockall(MCL_FUTURE) ends with munlock.
 static char *map_window(int fd, uint64_t off, size_t size)
@@ -168,14 +184,10 @@ static char *map_window(int fd, uint64_t off, size_t size)
     if (base == MAP_FAILED)
         return NULL;
     munlock(base, size);
-    // A core dump would fill the holes as well; a forked child must not write into what is its parent's.
-    // Not by the call of the same name: the shim takes that for the program's and asks us (adopt_change.c).
-    long ret = dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTDUMP, 0, 0, 0);
-    if (!ret)
-        ret = dock_rawcall(SYS_madvise, (long)base, (long)size, MADV_DONTFORK, 0, 0, 0);
+    int ret = dock_view_seclude(base, size);
     if (ret) {
         munmap(base, size);
-        errno = (int)-ret;
+        errno = -ret;
         return NULL;
     }
     return base;

@@ -52,8 +52,8 @@ void dock_map_close(struct dock_map *m)
 {
     struct dock_dev *dev = m->way.dev;
 
-    if (dock_idtable_mine(&dev->ids_table,
-                          dev->waiter.me)) // a forked child has neither the mapping nor the view
+    // A forked child has neither the mapping nor the view.
+    if (dock_idtable_mine(&dev->ids_table, dev->waiter.me))
         dock_fabric_unmap(m);
     free(m);
 }

@@ -79,7 +79,7 @@ static int find_room(struct dock_map *m, const struct layout *l, char *at)
 // A forked child has no device, and none of a peer's memory; nor has a dump.
 static int keep_to_ourselves(struct dock_map *m)
 {
-    if (madvise(m->base, m->bytes, MADV_DONTFORK) || madvise(m->base, m->bytes, MADV_DONTDUMP))
+    if (dock_view_seclude(m->base, m->bytes))
         return dock_refuse(-ENOMEM, "a mapping cannot be kept from forked children and dumps");
     return 0;
 }
@@ -169,7 +169,6 @@ int dock_fabric_map(struct dock_map *m, const struct dock_map_want *w)
 void dock_fabric_unmap(struct dock_map *m)
 {
     take_down(m);
-    dock_publish32(&m->way.hazard->mapped,
-                   0); // pairs with dock_seg_mapped in device/map.c: no byte moves after
+    dock_publish32(&m->way.hazard->mapped, 0); // no byte moves after; pairs with dock_seg_mapped
     dock_host_disconnect(&m->way);
 }

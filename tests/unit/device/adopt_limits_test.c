@@ -377,14 +377,14 @@ static void a_file_with_the_number_of_the_arena_is_not_the_arena(void **state)
     if (file < 0 || fstat(file, &st))
         skip();
     assert_int_equal(dock_dev_open(NULL, &dev), 0);
-    assert_true(dock_fit_arena(&dev->adopt));
-    const uint64_t inode = dev->adopt.inode;
+    assert_true(dock_view_leads(&dev->arena.view));
+    const ino_t inode = dev->arena.view.inode;
     const int fd = dev->arena.view.fd;
     int arena = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     assert_true(arena >= 0 && dup2(file, fd) >= 0);
-    dev->adopt.inode = st.st_ino;
-    bool taken = dock_fit_arena(&dev->adopt);
-    dev->adopt.inode = inode;
+    dev->arena.view.inode = st.st_ino;
+    bool taken = dock_view_leads(&dev->arena.view);
+    dev->arena.view.inode = inode;
     assert_true(dup3(arena, fd, O_CLOEXEC) >= 0);
     close(arena);
     close(file);
