@@ -206,17 +206,18 @@ void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp, bool for_good)
     dock_spin_lock(&cq->lock);
     if (overwrite) { // whose producers do not wait for us to leave an entry
         tail = dock_cq_hold(&cq->view, &cq->dev->waiter);
-        if (tail - cq->ci > cq->view.depth) // as dock_cq_oldest, of the tail that is held
-            cq->ci = tail - cq->view.depth;
+        cq->ci = dock_cq_oldest_of(&cq->view, cq->ci, tail);
     }
     ci = cq->ci;
     for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
-        uint64_t id = name_of(&qp->sq.post, e);
+        uint64_t id;
         int err = 0;
         if (dock_cqe_local(e) != qp->number || dw0 & DOCK_CQE_SKIP)
             continue;
         if (dw0 & DOCK_CQE_RECV) // of a shared queue: its number goes back to the others
             err = dock_rq_return(qp->rq, e->idx_local & 0xffff, &id);
+        else
+            id = name_of(&qp->sq.post, e);
         if (stay && !err)
             dock_cqe_orphan(e, id);
         else

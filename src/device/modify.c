@@ -90,8 +90,8 @@ static void forget_requests(struct dock_qp *qp)
         dock_rq_forget_claims(qp);
     else
         dock_rq_disown(qp->rq);
-    dock_cq_forget(qp->recv_cq, qp,
-                   false); // a repair may have flushed a dead peer's claim since: none is left now
+    // A repair may have flushed a dead peer's claim since: none is left now.
+    dock_cq_forget(qp->recv_cq, qp, false);
     if (!qp->rq->shared)
         dock_rq_clear(qp->rq); // and no poller has one of its completions in hand
     dock_attend_limit(qp);

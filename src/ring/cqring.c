@@ -119,8 +119,8 @@ int dock_cqring_move(struct dock_cqview *v, const struct dock_waiter *w, struct 
     uint32_t tail = dock_cq_hold(v, w), ci = *at;
     int err = -EBUSY;
 
-    if (v->flags & DOCK_CQ_OVERWRITE && tail - ci > v->depth)
-        ci = tail - v->depth; // as dock_cq_oldest, but nobody appends any more
+    if (v->flags & DOCK_CQ_OVERWRITE)
+        ci = dock_cq_oldest_of(v, ci, tail);
     if (tail - ci > depth)
         goto out;
     blank(ring, size, tail);

@@ -148,12 +148,17 @@ static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_
 // Where the oldest of the newest `depth` entries stands, seen from a consumer at `ci`: further on only after
 // an overrun that was asked for. Such a ring has more entries than its depth, so that what is being written
 // is none of them.
+static inline uint32_t dock_cq_oldest_of(const struct dock_cqview *v, uint32_t ci, uint32_t tail)
+{
+    return tail - ci > v->depth ? tail - v->depth : ci;
+}
+
 static inline uint32_t dock_cq_oldest(const struct dock_cqview *v, uint32_t ci)
 {
     uint32_t tail =
         dock_word_value(dock_acquire64(&v->rec->tail)); // pairs with the unlock in dock_cq_produce
 
-    return tail - ci > v->depth ? tail - v->depth : ci;
+    return dock_cq_oldest_of(v, ci, tail);
 }
 
 // Make the consumer pass over an entry. Consumer only: the producer has left the entry for good.

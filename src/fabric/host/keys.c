@@ -55,22 +55,20 @@ static bool holds(const struct dock_segpiece *from, const struct dock_piece *p)
     return dock_peek64((const dock_a64 *)&from->sum) == dock_piece_sum(p);
 }
 
-static bool all_hold(const struct dock_segpiece *piece, uint32_t count)
-{
-    uint32_t i = 0;
-
-    for (struct dock_piece p; i < count; i++) {
-        p = read_piece(&piece[i]);
-        if (!holds(&piece[i], &p))
-            break;
-    }
-    return i == count;
-}
-
 bool dock_host_piece(const struct dock_segpiece *from, struct dock_piece *out)
 {
     *out = read_piece(from);
     return holds(from, out);
+}
+
+static bool all_hold(const struct dock_segpiece *piece, uint32_t count)
+{
+    struct dock_piece p;
+    uint32_t i = 0;
+
+    while (i < count && dock_host_piece(&piece[i], &p))
+        i++;
+    return i == count;
 }
 
 // The table of a segment that is in the arena in part. Its words are the peer's: bounded here, and each

@@ -23,6 +23,15 @@ static urma_status_t done(urma_status_t status)
     return status ? URMA_FAIL : URMA_SUCCESS;
 }
 
+// The object that a deletion is given, as a pointer in the caller's buffer.
+static void *named(const void *in)
+{
+    void *object;
+
+    memcpy(&object, in, sizeof object);
+    return object;
+}
+
 static const char *const own_rings = "rings lie in the device's memory, not in the caller's";
 
 // ---- JFC
@@ -44,12 +53,9 @@ static urma_status_t create_jfc(urma_context_t *ctx, const void *in, void *out)
 
 static urma_status_t delete_jfc(urma_context_t *ctx, const void *in, void *out)
 {
-    urma_jfc_t *jfc;
-
     (void)ctx;
     (void)out;
-    memcpy(&jfc, in, sizeof jfc);
-    return done(urma_delete_jfc(jfc));
+    return done(urma_delete_jfc(named(in)));
 }
 
 // ---- JFR
@@ -71,12 +77,9 @@ static urma_status_t create_jfr(urma_context_t *ctx, const void *in, void *out)
 
 static urma_status_t delete_jfr(urma_context_t *ctx, const void *in, void *out)
 {
-    urma_jfr_t *jfr;
-
     (void)ctx;
     (void)out;
-    memcpy(&jfr, in, sizeof jfr);
-    return done(urma_delete_jfr(jfr));
+    return done(urma_delete_jfr(named(in)));
 }
 
 // ---- JFS and jetty: `sqebb_num` blocks hold as many requests of one block
@@ -121,12 +124,9 @@ static urma_status_t create_jfs(urma_context_t *ctx, const void *in, void *out)
 
 static urma_status_t delete_jfs(urma_context_t *ctx, const void *in, void *out)
 {
-    urma_jfs_t *jfs;
-
     (void)ctx;
     (void)out;
-    memcpy(&jfs, in, sizeof jfs);
-    return done(urma_delete_jfs(jfs));
+    return done(urma_delete_jfs(named(in)));
 }
 
 static urma_status_t create_jetty(urma_context_t *ctx, const void *in, void *out)
@@ -154,12 +154,9 @@ static urma_status_t create_jetty(urma_context_t *ctx, const void *in, void *out
 
 static urma_status_t delete_jetty(urma_context_t *ctx, const void *in, void *out)
 {
-    urma_jetty_t *jetty;
-
     (void)ctx;
     (void)out;
-    memcpy(&jetty, in, sizeof jetty);
-    return done(urma_delete_jetty(jetty));
+    return done(urma_delete_jetty(named(in)));
 }
 
 // Polling moves the consumer index: what a polled completion has covered may be told once more, and a place
