@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -244,20 +245,58 @@ static bool any_aio(void)
     return !(n == 2 && text[0] == '0');
 }
 
-static bool is_aio(void *found, const struct dock_vma *v)
+#ifndef SYS_io_uring_register
+#define SYS_io_uring_register 427
+#endif
+
+#define OWN_RINGS 16u             // that a thread may have without a descriptor each
+#define PROBE_OWN (8u | 1u << 31) // IORING_REGISTER_PROBE of the thread's n-th, of Linux 6.3
+#define NOT_A_PLACE 1             // where its answer cannot be stored
+
+// What the calling thread has of io_uring. A thread that never used it is told so by one call.
+enum rings { NEVER_ANY, NONE_OF_ITS_OWN, SOME_WITHOUT_DESCRIPTOR };
+
+static enum rings own_rings(void)
 {
-    *(bool *)found = v->kind == DOCK_VMA_AIO;
+    for (long n = 0; n < OWN_RINGS; n++) {
+        long ret = dock_rawcall(SYS_io_uring_register, n, PROBE_OWN, NOT_A_PLACE, 1, 0, 0);
+        if (ret == -EINVAL || ret == -ENOSYS)
+            return NEVER_ANY;
+        if (ret == -EPERM) // a filter
+            break;
+        if (ret != -EBADF)
+            return SOME_WITHOUT_DESCRIPTOR;
+    }
+    return NONE_OF_ITS_OWN;
+}
+
+static bool is_ring(void *found, const struct dock_vma *v)
+{
+    *(bool *)found = v->kind == DOCK_VMA_RING;
     return !*(bool *)found;
+}
+
+// A ring of AIO never has a descriptor, one of io_uring need not. An older kernel does not tell the shared
+// mappings apart: all are looked at there, and only for AIO.
+static bool ring_pins(void)
+{
+    enum rings own = own_rings();
+    bool aio = any_aio(), found = false;
+    int err = 0;
+
+    if (own == SOME_WITHOUT_DESCRIPTOR)
+        return true;
+    if (aio || own != NEVER_ANY || !dock_stop_is_alone())
+        err = dock_maps_walk_shared(is_ring, &found);
+    if (err == -ENOTTY)
+        err = aio ? dock_maps_walk(0, UINT64_MAX, is_ring, &found) : 0;
+    return err || found;
 }
 
 // Descriptors last: then those that the rest looks at are known.
 enum dock_adopt_why dock_fit_process(const struct dock_adopt *own)
 {
-    bool aio = false;
-
-    if (any_aio() && (dock_maps_walk(0, UINT64_MAX, is_aio, &aio) || aio))
-        return DOCK_WHY_PINNED;
-    return descriptor_pins(own) ? DOCK_WHY_PINNED : DOCK_WHY_NONE;
+    return ring_pins() || descriptor_pins(own) ? DOCK_WHY_PINNED : DOCK_WHY_NONE;
 }
 
 // ---- memory
@@ -384,15 +423,48 @@ static bool chosen(const char *name, const char *choice)
     return strstr(text, choice);
 }
 
-void dock_fit_huge(uint64_t bytes)
+// PAGEMAP_SCAN of Linux 6.7 (linux/fs.h): the first run of pages of a category.
+struct scan {
+    uint64_t size, flags, start, end, walk_end, found, founds, most;
+    uint64_t inverted, all_of, any_of, told;
+};
+
+#define SCAN _IOWR('f', 16, struct scan)
+#define IS_HUGE (1u << 6)
+
+// 1, 0, or -errno: it cannot be told.
+static long any_huge(uint64_t lo, uint64_t hi)
+{
+    uint64_t run[3];
+    struct scan s = {.size = sizeof s,
+                     .start = lo,
+                     .end = hi,
+                     .found = (uintptr_t)run,
+                     .founds = 1,
+                     .all_of = IS_HUGE,
+                     .told = IS_HUGE};
+    struct dock_proc pages;
+    long n = dock_proc_open(DOCK_PROC_PAGES, &pages);
+
+    if (n)
+        return n;
+    n = dock_rawcall(SYS_ioctl, pages.fd, SCAN, (long)&s, 0, 0, 0);
+    dock_proc_done(&pages);
+    return n;
+}
+
+void dock_fit_huge(uint64_t lo, uint64_t hi)
 {
     static bool said;
+    long any;
 
-    if (said || bytes < HUGE_BYTES)
+    if (said || hi - lo < HUGE_BYTES)
+        return;
+    any = any_huge(lo, hi);
+    if (!any || (any < 0 && !chosen("enabled", "[always]")))
         return;
     said = true;
-    if (chosen("enabled", "[always]") &&
-        (chosen("shmem_enabled", "[never]") || chosen("shmem_enabled", "[deny]")))
+    if (chosen("shmem_enabled", "[never]") || chosen("shmem_enabled", "[deny]"))
         dock_warn("registered memory loses its huge pages: shared memory may not have them here "
                   "(transparent_hugepage/shmem_enabled). DRYDOCK_ADOPT=off keeps them");
 }

@@ -71,8 +71,8 @@ void dock_fit_find_data(void); // what dock_vma_fits knows of .data; not in a st
 enum dock_adopt_why dock_fit_process(const struct dock_adopt *own);
 // Is there room for `bytes` more in this process's cgroup?
 bool dock_fit_headroom(uint64_t bytes);
-// Say once that moving so many bytes breaks up huge pages.
-void dock_fit_huge(uint64_t bytes);
+// Say once that moving this memory breaks up huge pages.
+void dock_fit_huge(uint64_t lo, uint64_t hi);
 // What of the mapping [vlo, vhi) is the stack or control block of a thread with this stack pointer and thread
 // pointer: pages from *first to *end. false: nothing.
 bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);
@@ -104,6 +104,7 @@ bool dock_stop_prepare(void);
 // or why not.
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a);
 void dock_stop_end(struct dock_adopt *a);
+bool dock_stop_is_alone(void); // in a stop: there were no threads but engines to stop
 // For fork's handlers: the others stand still from the moment the child is made, `at_clone` is called then,
 // until dock_stop_forked in the parent; the views' lock is held as long. false: they cannot be stopped, and
 // run on (that is called all the same).

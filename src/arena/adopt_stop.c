@@ -460,6 +460,11 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
     return why;
 }
 
+bool dock_stop_is_alone(void)
+{
+    return !stop.others;
+}
+
 void dock_stop_end(struct dock_adopt *a)
 {
     dock_proc_still(false);

@@ -21,14 +21,14 @@ struct query {
 #define QUERY _IOWR('f', 17, struct query)
 #define QUERY_OR_NEXT 0x10u
 
-enum { READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 };
+enum { READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 }; // told, and with QUERY_OR_NEXT asked for
 
 #define NAME_ROOM 4096 // PATH_MAX: a longer name is an error of the query
 
 static enum dock_vma_kind kind_of(const char *name, uint64_t inode)
 {
-    if (!strncmp(name, "/[aio]", 6))
-        return DOCK_VMA_AIO;
+    if (!strncmp(name, "/[aio]", 6) || !strncmp(name, "anon_inode:[io_uring]", 21))
+        return DOCK_VMA_RING;
     if (inode)
         return DOCK_VMA_FILE;
     if (!*name || !strcmp(name, "[heap]") || !strncmp(name, "[anon:", 6))
@@ -53,11 +53,12 @@ static struct dock_vma answer(const struct query *q, const char *name)
                              .kind = kind_of(name, q->inode)};
 }
 
-static int by_query(int fd, char *text, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
+static int by_query(int fd, uint64_t only, char *text, uint64_t lo, uint64_t hi, dock_vma_each *each,
+                    void *arg)
 {
     while (lo < hi) {
         struct query q = {.size = sizeof q,
-                          .flags = QUERY_OR_NEXT,
+                          .flags = QUERY_OR_NEXT | only,
                           .addr = lo,
                           .name_size = NAME_ROOM,
                           .name_addr = (uintptr_t)text};
@@ -183,7 +184,7 @@ int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, doc
 
     if (ret)
         return ret;
-    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, room->text, lo, hi, each, arg);
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, 0, room->text, lo, hi, each, arg);
     if (query_is_missing(ret)) {
         dock_set32(&no_query, 1);
         ret = (int)dock_rawcall(SYS_lseek, maps.fd, 0, SEEK_SET, 0, 0, 0);
@@ -193,9 +194,23 @@ int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, doc
     return ret;
 }
 
+static struct dock_maps_room locked = {.file = DOCK_PROC_MAPS}; // of who has the adoption lock
+
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
-    static struct dock_maps_room room = {.file = DOCK_PROC_MAPS};
+    return dock_maps_walk_in(&locked, lo, hi, each, arg);
+}
 
-    return dock_maps_walk_in(&room, lo, hi, each, arg);
+int dock_maps_walk_shared(dock_vma_each *each, void *arg)
+{
+    struct dock_proc maps;
+    int ret = dock_proc_open(locked.file, &maps);
+
+    if (ret)
+        return ret;
+    ret = dock_peek32(&no_query)
+              ? -ENOTTY
+              : by_query((int)maps.fd, WRITABLE | SHARED, locked.text, 0, UINT64_MAX, each, arg);
+    dock_proc_done(&maps);
+    return query_is_missing(ret) ? -ENOTTY : ret;
 }

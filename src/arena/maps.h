@@ -14,7 +14,7 @@ enum dock_vma_kind {
     DOCK_VMA_ANON,  // no file: heap, mmap, .bss
     DOCK_VMA_STACK, // of the first thread
     DOCK_VMA_FILE,  // hugetlb and shared anonymous memory too
-    DOCK_VMA_AIO,   // the ring of an AIO context
+    DOCK_VMA_RING,  // of an AIO context or an io_uring
     DOCK_VMA_OTHER, // vdso and the like
 };
 
@@ -30,6 +30,9 @@ typedef bool dock_vma_each(void *arg, const struct dock_vma *v);
 
 // Calls `each` for every mapping that overlaps [lo, hi), ascending, until it says false. 0 or -errno.
 int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
+
+// The same for the shared and writable ones alone, which costs by the number of those. -ENOTTY: not here.
+int dock_maps_walk_shared(dock_vma_each *each, void *arg);
 
 // For who walks beside the adoption lock: what a walk changes. One walk at a time in each.
 struct dock_maps_room {

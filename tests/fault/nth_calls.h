@@ -61,13 +61,21 @@ static const struct {
     const char *name;
     int code;
 } raw_calls[] = {
-    {SYS_openat, "raw openat", EMFILE},      {SYS_read, "raw read", EIO},
-    {SYS_pread64, "raw pread64", EIO},       {SYS_pwrite64, "raw pwrite64", ENOSPC},
-    {SYS_getdents64, "raw getdents64", EIO}, {SYS_readlinkat, "raw readlinkat", EACCES},
-    {SYS_lseek, "raw lseek", EIO},           {SYS_ioctl, "raw ioctl", ENOTTY},
-    {SYS_eventfd2, "raw eventfd2", EMFILE},  {SYS_mmap, "raw mmap", ENOMEM},
-    {SYS_madvise, "raw madvise", EINVAL},    {SYS_fallocate, "raw fallocate", ENOSPC},
-    {SYS_ptrace, "raw ptrace", EPERM},       {SYS_process_vm_writev, "raw process_vm_writev", ENOMEM},
+    {SYS_openat, "raw openat", EMFILE},
+    {SYS_read, "raw read", EIO},
+    {SYS_pread64, "raw pread64", EIO},
+    {SYS_pwrite64, "raw pwrite64", ENOSPC},
+    {SYS_getdents64, "raw getdents64", EIO},
+    {SYS_readlinkat, "raw readlinkat", EACCES},
+    {SYS_lseek, "raw lseek", EIO},
+    {SYS_ioctl, "raw ioctl", ENOTTY},
+    {SYS_eventfd2, "raw eventfd2", EMFILE},
+    {SYS_mmap, "raw mmap", ENOMEM},
+    {SYS_madvise, "raw madvise", EINVAL},
+    {SYS_fallocate, "raw fallocate", ENOSPC},
+    {SYS_io_uring_register, "raw io_uring_register", EPERM},
+    {SYS_ptrace, "raw ptrace", EPERM},
+    {SYS_process_vm_writev, "raw process_vm_writev", ENOMEM},
 };
 
 long dock_rawcall_fails(long number);

@@ -296,6 +296,129 @@ static void not_beside_userfaultfd(void **state)
     not_beside(open_faults, close_faults);
 }
 
+// A ring that has no descriptor any more: the thread that made it knows it by its own number.
+struct ring {
+    void *at;
+    uint32_t number;
+};
+
+// false: not on this kernel, or not allowed.
+static bool open_ring(struct ring *r)
+{
+    uint32_t params[30] = {0}; // struct io_uring_params
+    int fd = (int)syscall(SYS_io_uring_setup, 4, params);
+    struct {
+        uint32_t number, rest;
+        uint64_t fd;
+    } own = {.number = UINT32_MAX, .fd = (uint64_t)fd};
+
+    if (fd < 0)
+        return false;
+    r->at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    bool kept = r->at != MAP_FAILED && syscall(SYS_io_uring_register, fd, 20, &own, 1) == 1;
+    r->number = own.number;
+    close(fd);
+    return kept;
+}
+
+static void close_ring(const struct ring *r)
+{
+    struct {
+        uint32_t number, rest;
+        uint64_t none;
+    } own = {.number = r->number};
+
+    munmap(r->at, PAGE);
+    assert_int_equal(syscall(SYS_io_uring_register, r->number, 21u | 1u << 31, &own, 1), 1);
+}
+
+static int open_own_ring(uint64_t *out)
+{
+    static struct ring r;
+
+    *out = (uintptr_t)&r;
+    return open_ring(&r) ? 0 : -1;
+}
+
+static void close_own_ring(uint64_t r)
+{
+    close_ring((const struct ring *)(uintptr_t)r);
+}
+
+static void not_beside_a_ring_without_a_descriptor(void **state)
+{
+    (void)state;
+    not_beside(open_own_ring, close_own_ring);
+}
+
+// The same of another thread: it is seen by its mapping.
+struct owner {
+    int made[2], end[2];
+    bool can;
+};
+
+static void *own_a_ring(void *arg)
+{
+    struct owner *o = arg;
+    struct ring r;
+    char byte;
+
+    o->can = open_ring(&r);
+    if (write(o->made[1], "", 1) != 1 || read(o->end[0], &byte, 1) != 0)
+        abort();
+    if (o->can)
+        close_ring(&r);
+    return NULL;
+}
+
+static bool no_more(void *arg, const struct dock_vma *v)
+{
+    (void)arg;
+    (void)v;
+    return false;
+}
+
+// Does this kernel find shared mappings among others? Older ones do not, and such a ring is not seen there.
+static bool shared_are_told_apart(void)
+{
+    dock_adopt_lock();
+    int err = dock_maps_walk_shared(no_more, NULL);
+    dock_adopt_unlock();
+    return err != -ENOTTY;
+}
+
+static void not_beside_a_ring_of_another_thread(void **state)
+{
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), byte;
+    struct owner o;
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    pthread_t t;
+    uint32_t pd;
+
+    (void)state;
+    assert_true(!pipe2(o.made, O_CLOEXEC) && !pipe2(o.end, O_CLOEXEC));
+    assert_int_equal(pthread_create(&t, NULL, own_a_ring, &o), 0);
+    assert_int_equal(read(o.made[0], &byte, 1), 1);
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+    uint64_t adopted = maps_look(p, PAGES * PAGE).adopted;
+    bool can = o.can && shared_are_told_apart();
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    close(o.end[1]);
+    pthread_join(t, NULL);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+    munmap(p, PAGES * PAGE);
+    close(o.end[0]);
+    close(o.made[0]);
+    close(o.made[1]);
+    if (!can)
+        skip();
+    assert_int_equal(adopted, 0);
+}
+
 // A descriptor far behind the others, which are few: it is found by the list.
 static void not_beside_a_far_descriptor(void **state)
 {
@@ -405,6 +528,8 @@ int main(void)
         cmocka_unit_test(not_beside_aio),
         cmocka_unit_test(not_beside_userfaultfd),
         cmocka_unit_test(not_beside_userfaultfd_when_the_first_thread_has_ended),
+        cmocka_unit_test(not_beside_a_ring_without_a_descriptor),
+        cmocka_unit_test(not_beside_a_ring_of_another_thread),
         cmocka_unit_test(not_beside_a_far_descriptor),
         cmocka_unit_test(a_file_with_the_number_of_the_arena_is_not_the_arena),
         cmocka_unit_test(beside_devices_that_come_and_go),

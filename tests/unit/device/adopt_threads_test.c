@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -241,6 +242,9 @@ static int in_a_container(void *arg)
     if (!mkdtemp(dir))
         return 1;
     setenv("DRYDOCK_DIR", dir, 1);
+    const struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_MEMLOCK, &none)) // what real adapters pin with
+        return 1;
     prctl(PR_SET_DUMPABLE, 1); // as a program that was started by this user has it
     return container_filter() ? under_threads(arg) : 77;
 }
