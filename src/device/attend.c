@@ -17,13 +17,6 @@ static struct dock_qp *next_in_need(struct dock_dev *dev)
     return qp;
 }
 
-static void tell(struct dock_qp *qp, enum dock_event_kind kind)
-{
-    struct dock_event e = {.kind = kind, .user = qp->attr.user, .object = qp};
-
-    dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
-}
-
 // Once: the limit is off from here on.
 static void tell_limit(struct dock_rq *srq)
 {
@@ -67,18 +60,18 @@ static void attend_queue(struct dock_qp *qp)
 
     if (why & DOCK_ATTN_COMM && !dock_swap32(&qp->comm_told, 1)) {
         if (dock_peek32(&qp->rec->state) == DOCK_RTR)
-            tell(qp, DOCK_EVENT_COMM_EST);
+            dock_qp_raise(qp, DOCK_EVENT_COMM_EST);
     }
     if (why & DOCK_ATTN_LIMIT && has_limit(qp))
         tell_limit(qp->rq);
     if (why & IN_ERROR)
         why = dock_qp_error_for(qp, IN_ERROR);
     if (why & DOCK_ATTN_ACCESS)
-        tell(qp, DOCK_EVENT_QP_ACCESS_ERR);
+        dock_qp_raise(qp, DOCK_EVENT_QP_ACCESS_ERR);
     else if (why & DOCK_ATTN_REQUEST)
-        tell(qp, DOCK_EVENT_QP_REQ_ERR);
+        dock_qp_raise(qp, DOCK_EVENT_QP_REQ_ERR);
     else if (why & DOCK_ATTN_FLUSH && dock_qp_urma(&qp->attr))
-        tell(qp, DOCK_EVENT_QP_FATAL); // URMA: the queue went to its error state by itself
+        dock_qp_raise(qp, DOCK_EVENT_QP_FATAL); // URMA: the queue went to its error state by itself
 }
 
 // Events that peers' completions have fired. The count is a peer's word: no more than were armed for.

@@ -197,7 +197,7 @@ void dock_cq_ack(struct dock_cq *cq, unsigned n)
 
 bool dock_cq_owes_acks(const struct dock_cq *cq)
 {
-    bool owes = dock_acquire32(&cq->events_got); // pairs with dock_event_ack
+    bool owes = dock_acquire32(&cq->events_got); // pairs with acknowledge
 
     if (!cq->chan)
         return owes;

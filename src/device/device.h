@@ -403,6 +403,13 @@ void dock_event_ack(const struct dock_event *ev);
 bool dock_qp_owes_acks(const struct dock_qp *qp);
 bool dock_srq_owes_acks(const struct dock_rq *srq);
 void dock_qp_set_events(struct dock_qp *qp, struct dock_events *ev);
+// One more who is told of the events of this queue from now on, with a `user` of its own; `object` of what it
+// gets is the listener, for dock_listener_ack. It ends before the queue does. -ENOMEM, or in a forked child
+// -ENODEV.
+struct dock_listener;
+int dock_qp_listen(struct dock_qp *qp, struct dock_events *to, void *user, struct dock_listener **out);
+void dock_listener_ack(struct dock_listener *l);
+void dock_listener_end(struct dock_listener *l); // blocks until what it got is acknowledged
 void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev);
 void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev);
 

@@ -155,10 +155,15 @@ static dock_a32 *got_of(const struct dock_event *ev)
     }
 }
 
+static void acknowledge(dock_a32 *got)
+{
+    atomic_fetch_sub_explicit(got, 1, memory_order_release); // pairs with dock_events_forget
+}
+
 void dock_event_ack(const struct dock_event *ev)
 {
     if (ev->object)
-        atomic_fetch_sub_explicit(got_of(ev), 1, memory_order_release); // pairs with dock_events_forget
+        acknowledge(got_of(ev));
 }
 
 void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got)
@@ -181,8 +186,70 @@ void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *go
     for (ev->tail = &ev->head; *ev->tail;)
         ev->tail = &(*ev->tail)->next;
     pthread_mutex_unlock(&ev->lock);
-    while (dock_acquire32(got)) // pairs with dock_event_ack
+    while (dock_acquire32(got)) // pairs with acknowledge
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+}
+
+// ---- queues that several listen to
+
+struct dock_listener {
+    struct dock_qp *qp;
+    struct dock_events *to;
+    void *user;
+    dock_a32 got; // and not acknowledged
+    struct dock_listener *next;
+};
+
+int dock_qp_listen(struct dock_qp *qp, struct dock_events *to, void *user, struct dock_listener **out)
+{
+    struct dock_listener *l;
+    int err = dock_dev_usable(qp->dev);
+
+    if (err)
+        return err;
+    l = calloc(1, sizeof *l);
+    if (!l)
+        return dock_no_memory("a listener to a queue's events");
+    l->qp = qp;
+    l->to = to;
+    l->user = user;
+    pthread_mutex_lock(&qp->dev->events_lock);
+    l->next = qp->listeners;
+    qp->listeners = l;
+    pthread_mutex_unlock(&qp->dev->events_lock);
+    *out = l;
+    return 0;
+}
+
+void dock_qp_raise(struct dock_qp *qp, enum dock_event_kind kind)
+{
+    struct dock_event e = {.kind = kind, .user = qp->attr.user, .object = qp};
+
+    dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
+    pthread_mutex_lock(&qp->dev->events_lock);
+    for (struct dock_listener *l = qp->listeners; l; l = l->next) {
+        e = (struct dock_event){.kind = kind, .user = l->user, .object = l};
+        append(l->to, &e, &l->got);
+    }
+    pthread_mutex_unlock(&qp->dev->events_lock);
+}
+
+void dock_listener_ack(struct dock_listener *l)
+{
+    acknowledge(&l->got);
+}
+
+void dock_listener_end(struct dock_listener *l)
+{
+    struct dock_listener **at = &l->qp->listeners;
+
+    pthread_mutex_lock(&l->qp->dev->events_lock);
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    pthread_mutex_unlock(&l->qp->dev->events_lock);
+    dock_events_forget(l->to, l, &l->got);
+    free(l);
 }
 
 void dock_qp_set_events(struct dock_qp *qp, struct dock_events *ev)
@@ -202,10 +269,10 @@ void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev)
 
 bool dock_qp_owes_acks(const struct dock_qp *qp)
 {
-    return dock_acquire32(&qp->events_got); // pairs with dock_event_ack
+    return dock_acquire32(&qp->events_got); // pairs with acknowledge
 }
 
 bool dock_srq_owes_acks(const struct dock_rq *srq)
 {
-    return dock_acquire32(&srq->events_got); // pairs with dock_event_ack
+    return dock_acquire32(&srq->events_got); // pairs with acknowledge
 }

@@ -133,10 +133,8 @@ void dock_rq_flush(struct dock_qp *qp)
 
     dock_rq_flush_claims(qp, 0);
     if (qp->rq->shared) {
-        if (dock_swap32(&qp->last_wqe_told, 1) == 0) {
-            struct dock_event e = {.kind = DOCK_EVENT_QP_LAST_WQE, .user = qp->attr.user, .object = qp};
-            dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
-        }
+        if (dock_swap32(&qp->last_wqe_told, 1) == 0)
+            dock_qp_raise(qp, DOCK_EVENT_QP_LAST_WQE);
         return;
     }
     while (dock_rq_take(v, &qp->dev->waiter, 0, &receive, &left) == 0)

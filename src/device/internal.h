@@ -160,7 +160,8 @@ struct dock_qp {
     bool flush_marked;                 // the arrival in ERR is told, or owed
     struct dock_events *events;
     dock_a32 events_got;
-    struct dock_qp *next, *prev; // of the device
+    struct dock_listener *listeners; // under dev->events_lock
+    struct dock_qp *next, *prev;     // of the device
 };
 
 // What the hot path looks up for a local key; the arena's entry is for peers.
@@ -452,6 +453,7 @@ void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq);
 // ---- event.c
 void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *ev,
                       dock_a32 *got);
+void dock_qp_raise(struct dock_qp *qp, enum dock_event_kind kind); // to all who listen to this queue
 void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got);
 
 // ---- ids.c

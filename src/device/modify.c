@@ -102,10 +102,8 @@ static void forget_requests(struct dock_qp *qp)
 
 void dock_qp_drained(struct dock_qp *qp)
 {
-    struct dock_event e = {.kind = DOCK_EVENT_SQ_DRAINED, .user = qp->attr.user, .object = qp};
-
     if (qp->sqd_event)
-        dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
+        dock_qp_raise(qp, DOCK_EVENT_SQ_DRAINED);
 }
 
 // The token is held: no request of this queue is being executed.

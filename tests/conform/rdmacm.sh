@@ -136,6 +136,20 @@ stream riostream 7494 -S 65536 -I 5 -C 5 -T b
 
 program riostream rdmacm-utils "riostream -b (-s) ADDRESS -T v" "data right"
 
+# ---- rsockets: datagrams. The server never ends; the client sends again what was lost, and tells each test it ended.
+
+datagram_stream() { # PORT OPTIONS...
+    local port=$1 line="udpong ${*:2}" status=1
+    shift
+    wanted "$line" || return 0
+    pair "$port" '[dD]' "udpong -b 127.0.0.1 -p $port $*" "udpong -s 127.0.0.1 -p $port $*" keep &&
+        says client '^custom .* [0-9.]+s +[0-9.]+ +[0-9.]+$' && status=0
+    cell "$line" $status
+}
+datagram_stream 7495 -C 100 -S 2000 -T e
+datagram_stream 7496 -C 100 -S 64 -T a -T b
+program udpong rdmacm-utils "udpong -b (-s) ADDRESS -C 100 -S 2000 -T e; also -T a, b" "runs"
+
 # ---- perftest, which finds its peer by rdma_cm with -R
 
 perf() { # TOOL OPTIONS...

@@ -338,11 +338,18 @@ ROW(ibv_open_xrcd, "no file, and not to be made", POINTER, EINVAL, xrcd_with(.co
 ROW(ibv_open_xrcd, "a file that is not open", POINTER, EBADF, xrcd_with(.comp_mask = 3, .fd = 1 << 20))
 ROW(ibv_open_xrcd, "unknown flags", POINTER, EINVAL,
     xrcd_with(.comp_mask = 3, .fd = -1, .oflags = O_CREAT | O_RDWR))
+ROW(ibv_open_qp, "no mask", POINTER, EINVAL, ibv_open_qp(l.ctx, &(struct ibv_qp_open_attr){0}))
+ROW(ibv_open_qp, "an unknown mask", POINTER, EOPNOTSUPP,
+    ibv_open_qp(l.ctx, &(struct ibv_qp_open_attr){.comp_mask = 16}))
+ROW(ibv_open_qp, "no domain", POINTER, EINVAL,
+    ibv_open_qp(l.ctx, &(struct ibv_qp_open_attr){.comp_mask = 15, .qp_type = IBV_QPT_XRC_RECV}))
+ROW(ibv_open_qp, "no such target", POINTER, EINVAL,
+    ibv_open_qp(l.ctx,
+                &(struct ibv_qp_open_attr){.comp_mask = 15, .xrcd = xrcd, .qp_type = IBV_QPT_XRC_RECV}))
 ROW(ibv_close_xrcd, "a domain in use", STATUS, EBUSY, ibv_close_xrcd(xrcd))
 ROW(ibv_dealloc_td, "a domain in use", STATUS, EBUSY, ibv_dealloc_td(td))
 
 // ---- what is not offered says so
-ROW(ibv_open_qp, "any", POINTER, EOPNOTSUPP, ibv_open_qp(l.ctx, &(struct ibv_qp_open_attr){0}))
 ROW(ibv_modify_qp_rate_limit, "any", STATUS, EOPNOTSUPP,
     ibv_modify_qp_rate_limit(l.qp, &(struct ibv_qp_rate_limit_attr){0}))
 ROW(ibv_modify_cq, "no mask", STATUS, EINVAL, ibv_modify_cq(l.cq, &(struct ibv_modify_cq_attr){0}))

@@ -76,6 +76,46 @@ static void a_file_names_one_domain_until_the_last_close(void **state)
     close(file);
 }
 
+// A queue of another process can be sent to, and not opened.
+static void has_a_target(int sock)
+{
+    struct ibv_context *ctx = open_device();
+    struct ibv_xrcd *xrcd = xrc_domain(ctx, file, O_CREAT);
+    struct ibv_qp *tgt;
+
+    CHECK(xrcd != NULL);
+    tgt = xrc_target(xrcd);
+    tell(sock, &tgt->qp_num, sizeof tgt->qp_num);
+    meet(sock); // the other has tried
+    CHECK_INT(ibv_destroy_qp(tgt), 0);
+    CHECK_INT(ibv_close_xrcd(xrcd), 0);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+static void cannot_open_it(int sock)
+{
+    struct ibv_context *ctx = open_device();
+    struct ibv_xrcd *xrcd;
+    uint32_t number;
+
+    hear(sock, &number, sizeof number);
+    xrcd = xrc_domain(ctx, file, 0);
+    CHECK(xrcd != NULL);
+    CHECK(xrc_open_qp(xrcd, number, IBV_QPT_XRC_RECV, NULL) == NULL);
+    CHECK_INT(errno, EINVAL);
+    meet(sock);
+    CHECK_INT(ibv_close_xrcd(xrcd), 0);
+    CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+static void a_target_is_opened_in_its_process_only(void **state)
+{
+    (void)state;
+    open_file();
+    two_processes(has_a_target, cannot_open_it);
+    close(file);
+}
+
 static void dies_inside(int sock)
 {
     CHECK(xrc_domain(open_device(), file, O_CREAT) != NULL);
@@ -381,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_names_one_domain_until_the_last_close),
+        cmocka_unit_test(a_target_is_opened_in_its_process_only),
         cmocka_unit_test(who_dies_inside_holds_nothing),
         cmocka_unit_test(a_forked_child_closes_nothing_of_its_parent),
         cmocka_unit_test(targets_and_shared_queues_are_found_in_either_process),

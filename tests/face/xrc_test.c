@@ -45,21 +45,34 @@ static void open_right(struct xrc *x, unsigned i)
     x->right[i].srq = xrc_srq(x->right[i].pd, x->xrcd, x->right[i].cq, &x->right[i].number);
 }
 
-static void open_all(struct xrc *x)
+// With a target of somebody else's, or, NULL, of its own.
+static void open_all_in(struct xrc *x, struct ibv_xrcd *xrcd, struct ibv_qp *tgt)
 {
-    *x = (struct xrc){.ctx = open_device()};
+    *x = (struct xrc){.ctx = xrcd->context, .xrcd = xrcd};
     x->pd = ibv_alloc_pd(x->ctx);
     x->cq = ibv_create_cq(x->ctx, 16, NULL, NULL, 0);
     x->buf = calloc(1, BYTES);
     x->mr = ibv_reg_mr(x->pd, x->buf, BYTES, FULL_ACCESS);
-    x->xrcd = xrc_domain(x->ctx, -1, O_CREAT);
-    CHECK(x->pd && x->cq && x->mr && x->xrcd);
+    CHECK(x->pd && x->cq && x->mr);
     for (unsigned i = 0; i < SRQS; i++)
         open_right(x, i);
     x->ini = xrc_initiator(x->pd, x->cq);
-    x->tgt = xrc_target(x->xrcd);
+    x->tgt = tgt ? tgt : xrc_target(x->xrcd);
     xrc_connect(x->tgt, x->ini->qp_num);
     xrc_connect(x->ini, x->tgt->qp_num);
+}
+
+static void open_all_of_file(struct xrc *x, int fd)
+{
+    struct ibv_xrcd *xrcd = xrc_domain(open_device(), fd, O_CREAT);
+
+    CHECK(xrcd != NULL);
+    open_all_in(x, xrcd, NULL);
+}
+
+static void open_all(struct xrc *x)
+{
+    open_all_of_file(x, -1);
 }
 
 static void close_right(struct xrc *x, unsigned i)
@@ -72,11 +85,10 @@ static void close_right(struct xrc *x, unsigned i)
     free(x->right[i].buf);
 }
 
-static void close_all(struct xrc *x)
+// The domain as well: whose target it is has opened it once more.
+static void close_all_but_target(struct xrc *x)
 {
     CHECK_INT(ibv_destroy_qp(x->ini), 0);
-    CHECK_INT(ibv_close_xrcd(x->xrcd), EBUSY);
-    CHECK_INT(ibv_destroy_qp(x->tgt), 0);
     for (unsigned i = 0; i < SRQS; i++)
         close_right(x, i);
     CHECK_INT(ibv_close_xrcd(x->xrcd), 0);
@@ -84,6 +96,13 @@ static void close_all(struct xrc *x)
     CHECK_INT(ibv_destroy_cq(x->cq), 0);
     CHECK_INT(ibv_dealloc_pd(x->pd), 0);
     free(x->buf);
+}
+
+static void close_all(struct xrc *x)
+{
+    CHECK_INT(ibv_close_xrcd(x->xrcd), EBUSY);
+    CHECK_INT(ibv_destroy_qp(x->tgt), 0);
+    close_all_but_target(x);
     CHECK_INT(ibv_close_device(x->ctx), 0);
 }
 
@@ -299,6 +318,144 @@ static void halves_take_only_what_is_theirs(void **state)
     close_all(&x);
 }
 
+// ---- a target that is opened beside its maker
+
+// A second context of the process, with a domain by the same file.
+struct guest {
+    struct ibv_context *ctx;
+    struct ibv_xrcd *xrcd;
+    struct ibv_qp *qp;
+};
+
+static int nameless_file(void)
+{
+    char name[] = "/tmp/drydock-xrc-XXXXXX";
+    int fd = mkstemp(name);
+
+    CHECK(fd >= 0);
+    CHECK_INT(unlink(name), 0);
+    return fd;
+}
+
+static void guest_open(struct guest *g, int fd, uint32_t number)
+{
+    g->ctx = open_device();
+    g->xrcd = xrc_domain(g->ctx, fd, 0);
+    CHECK(g->xrcd != NULL);
+    g->qp = xrc_open_qp(g->xrcd, number, IBV_QPT_XRC_RECV, g);
+    CHECK(g->qp != NULL);
+    CHECK(g->qp->qp_context == g && g->qp->context == g->ctx);
+    CHECK_INT(g->qp->qp_num, number);
+    CHECK_INT(g->qp->qp_type, IBV_QPT_XRC_RECV);
+}
+
+static void guest_close(struct guest *g)
+{
+    CHECK_INT(ibv_close_xrcd(g->xrcd), EBUSY);
+    CHECK_INT(ibv_destroy_qp(g->qp), 0);
+    CHECK_INT(ibv_close_xrcd(g->xrcd), 0);
+    CHECK_INT(ibv_close_device(g->ctx), 0);
+}
+
+static void message(struct xrc *x, uint64_t id)
+{
+    post_right(x, 0, id);
+    request(x, id, IBV_WR_SEND, x->right[0].number, 0);
+    expect_wc(x->cq, id, IBV_WC_SUCCESS, NULL);
+    expect_wc(x->right[0].cq, id, IBV_WC_SUCCESS, NULL);
+}
+
+// A maker, which leaves everything to who opened the target while it was in RESET.
+static void an_opened_target_lives_until_the_last_handle_is_closed(void **state)
+{
+    int fd = nameless_file();
+    struct ibv_context *maker = open_device();
+    struct ibv_xrcd *made = xrc_domain(maker, fd, O_CREAT);
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    struct guest g;
+    struct xrc x;
+
+    (void)state;
+    CHECK(made != NULL);
+    struct ibv_qp *first = xrc_target(made);
+    uint32_t number = first->qp_num;
+    guest_open(&g, fd, number);
+    open_all_in(&x, xrc_domain(g.ctx, fd, 0), g.qp);
+    CHECK_INT(ibv_query_qp(first, &attr, IBV_QP_DEST_QPN, &init), 0); // what one set the other shows
+    CHECK_INT(attr.qp_state, IBV_QPS_RTS);
+    CHECK_INT(attr.dest_qp_num, x.ini->qp_num);
+    message(&x, 1);
+    CHECK_INT(ibv_close_xrcd(made), EBUSY);
+    CHECK_INT(ibv_destroy_qp(first), 0);
+    CHECK_INT(ibv_close_xrcd(made), 0);
+    CHECK_INT(ibv_close_device(maker), 0);
+    message(&x, 2);
+    CHECK_INT(xrc_state(g.qp), IBV_QPS_RTS);
+    close_all_but_target(&x);
+    guest_close(&g);
+    close(fd);
+}
+
+static void each_handle_of_a_target_is_told_of_its_events(void **state)
+{
+    int fd = nameless_file();
+    struct ibv_async_event event;
+    struct guest g[2];
+    struct xrc x;
+
+    (void)state;
+    open_all_of_file(&x, fd);
+    for (unsigned i = 0; i < 2; i++)
+        guest_open(&g[i], fd, x.tgt->qp_num);
+    request(&x, 1, IBV_WR_RDMA_WRITE, x.right[0].number, 1); // the key of the other domain
+    expect_wc(x.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        struct ibv_qp *qp = i < 2 ? g[i].qp : x.tgt;
+        CHECK_INT(ibv_get_async_event(qp->context, &event), 0);
+        CHECK_INT(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
+        CHECK(event.element.qp == qp);
+        CHECK_INT(xrc_state(qp), IBV_QPS_ERR);
+        ibv_ack_async_event(&event);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        guest_close(&g[i]);
+    close_all(&x);
+    close(fd);
+}
+
+static void what_is_no_target_of_the_domain_is_not_opened(void **state)
+{
+    struct ibv_qp_open_attr attr = {0};
+    struct ibv_xrcd *other;
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    other = xrc_domain(x.ctx, -1, O_CREAT);
+    CHECK(other != NULL);
+    const struct {
+        struct ibv_xrcd *xrcd;
+        uint32_t number;
+        enum ibv_qp_type type;
+    } wrong[] = {
+        {other, x.tgt->qp_num, IBV_QPT_XRC_RECV},
+        {x.xrcd, x.ini->qp_num, IBV_QPT_XRC_RECV},
+        {x.xrcd, x.right[0].number, IBV_QPT_XRC_RECV},
+        {x.xrcd, x.tgt->qp_num, IBV_QPT_XRC_SEND},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(xrc_open_qp(wrong[i].xrcd, wrong[i].number, wrong[i].type, NULL) == NULL);
+        CHECK_INT(errno, EINVAL);
+    }
+    attr = (struct ibv_qp_open_attr){
+        .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_TYPE, .qp_num = x.tgt->qp_num, .xrcd = x.xrcd};
+    CHECK(ibv_open_qp(x.ctx, &attr) == NULL);
+    CHECK_INT(errno, EINVAL);
+    CHECK_INT(ibv_close_xrcd(other), 0);
+    close_all(&x);
+}
+
 // The domain would be another file's as soon as the number of its own is given anew.
 static void a_file_that_cannot_be_kept_names_none(void **state)
 {
@@ -362,6 +519,9 @@ int main(void)
         cmocka_unit_test(a_queue_tells_once_that_it_is_below_its_limit),
         cmocka_unit_test(no_receive_is_receiver_not_ready),
         cmocka_unit_test(halves_take_only_what_is_theirs),
+        cmocka_unit_test(an_opened_target_lives_until_the_last_handle_is_closed),
+        cmocka_unit_test(each_handle_of_a_target_is_told_of_its_events),
+        cmocka_unit_test(what_is_no_target_of_the_domain_is_not_opened),
         cmocka_unit_test(a_file_names_a_domain),
         cmocka_unit_test(a_file_that_cannot_be_kept_names_none),
     };

@@ -9,7 +9,7 @@
  *   NO_LOOK         nobody looks
  *
  * pairs: device/chan.c: dock_chan_destroy dock_chan_leave dock_cq_owes_acks; device/cq.c: dock_cq_destroy;
- *   device/event.c: dock_event_ack dock_events_forget dock_qp_owes_acks dock_srq_owes_acks; device/execute.c:
+ *   device/event.c: acknowledge dock_events_forget dock_qp_owes_acks dock_srq_owes_acks; device/execute.c:
  *   reads_in_flight; device/map.c: dock_seg_mapped; device/qp.c: use; device/rq.c: dock_srq_destroy dock_srq_users; device/window.c: unbind;
  *   face/urma/target.c: bind_to drop urma_unbind_jetty; face/urma/urma_face.h: ur_drop; face/verbs/mr.c:
  *   vb_dealloc_mw; face/verbs/qp_builders.c: let_go; fabric/host/map.c: dock_fabric_unmap.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// rsockets: byte streams over one connected queue pair each. What a stream is made of:
+// rsockets: byte streams over one connected queue pair each, and datagrams (rs_dgram.c).
 //
-// - each end owns a ring that its peer writes into (WRITE with immediate); the immediate says how many
-// bytes came. - the reader gives bytes back by an immediate of its own, so a writer never passes the
-// reader's ring. - where the reader has posted too few receives the writer waits as the device has it
-// (receiver not ready),   which its send queue bounds.
+// Of a stream each end owns a ring that its peer writes into (WRITE with immediate); the immediate says how
+// many bytes came. The reader gives bytes back by an immediate of its own, so a writer never passes the
+// reader's ring. Where the reader has posted too few receives the writer waits as the device has it (receiver
+// not ready), which its send queue bounds.
 //
 // Nothing of it runs in the background: calls on the socket, rpoll among them, take what has come.
 // A socket's number is the descriptor of its event channel. rs->lock is taken before cm.lock.
@@ -85,6 +85,7 @@ struct rs {
     uint32_t in_flight[RS_DEPTH];
     uint32_t posted, finished; // requests
     uint64_t arrived, taken, told;
+    struct rs_dgram *dg; // of a datagram socket, which has none of the stream's; else NULL
     struct rs_mapped mapped[RS_MAPS];
     bool table_valid[RS_MAPS]; // entries that the peer has announced
 };
@@ -96,7 +97,7 @@ struct rs *rs_get(int fd);
 void rs_drop(struct rs *rs);
 bool rs_is(int fd);
 // A new one with an id, or around the id of a request. NULL and errno.
-struct rs *rs_new(int domain, struct rdma_cm_id *id);
+struct rs *rs_new(int domain, int type, struct rdma_cm_id *id);
 // Its number leads nowhere any more; the last call that is inside destroys it. The caller is not inside.
 void rs_free(struct rs *rs);
 
@@ -110,6 +111,8 @@ void rs_hello_fill(const struct rs *rs, struct rs_hello *hello);
 bool rs_hello_take(struct rs *rs, const void *data, unsigned len);
 // Destroy queues and memory.
 void rs_tear_down(struct rs *rs);
+int rs_make_channel(struct rs *rs); // 0 or -errno, as the next
+int rs_take_memory(struct rs_memory *m, struct ibv_pd *pd, size_t ring, int access);
 
 // ---- rs_flow.c: lock held in all
 
@@ -128,6 +131,32 @@ size_t rs_put_mapped(struct rs *rs, const uint8_t *buf, size_t len, uint64_t add
 bool rs_put_map(struct rs *rs, unsigned index);
 bool rs_put_end(struct rs *rs);
 int rs_post_receives(struct rs *rs, unsigned n); // 0 or -errno
+
+// ---- rs_dgram.c: lock held in all
+
+struct iovec;
+struct rs_to { // no address: the peer
+    const struct sockaddr *addr;
+    socklen_t len;
+};
+struct rs_from { // as recvfrom has it
+    struct sockaddr *addr;
+    socklen_t *len;
+};
+
+int rs_dg_new(struct rs *rs); // 0 or -errno
+// Bound, if need be to a free port, and with a queue. 0 or -errno.
+int rs_dg_open(struct rs *rs);
+void rs_dg_close(struct rs *rs);
+// These return 0 or a positive errno value.
+int rs_dg_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
+int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, bool wait, const struct rs_to *dest);
+int rs_dg_receive(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_from *name,
+                  size_t *got, bool *cut);
+bool rs_dg_peer(const struct rs *rs, union cm_addr *out); // false: it has none
+void rs_dg_progress(struct rs *rs);
+bool rs_dg_can_send(const struct rs *rs);
+bool rs_dg_can_receive(const struct rs *rs);
 
 // ---- rs_wait.c
 

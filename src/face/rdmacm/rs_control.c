@@ -15,10 +15,12 @@ int rsocket(int domain, int type, int protocol)
 
     if (domain != PF_INET && domain != PF_INET6)
         return cm_fail(dock_refuse(EAFNOSUPPORT, "rsocket: family %d: IPv4 and IPv6 are offered", domain));
-    if (type != SOCK_STREAM || (protocol && protocol != IPPROTO_TCP))
-        return cm_fail(dock_refuse(EPROTONOSUPPORT, "rsocket: type %d, protocol %d: streams are offered",
-                                   type, protocol));
-    rs = rs_new(domain, NULL);
+    if ((type != SOCK_STREAM && type != SOCK_DGRAM) ||
+        (protocol && protocol != (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP)))
+        return cm_fail(dock_refuse(EPROTONOSUPPORT,
+                                   "rsocket: type %d, protocol %d: streams and datagrams are offered", type,
+                                   protocol));
+    rs = rs_new(domain, type, NULL);
     return rs ? rs->fd : -1;
 }
 
@@ -59,6 +61,8 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
         memcpy(&copy, addr, cm_addr_len(addr));
         set_id_options(rs);
         err = rdma_bind_addr(rs->id, &copy.any) ? errno : 0;
+        if (!err && rs->dg)
+            err = -rs_dg_open(rs);
     } else {
         dock_refuse(EINVAL, "rbind: no address of IPv4 or IPv6, or the socket is in use");
     }
@@ -72,7 +76,9 @@ int rlisten(int socket, int backlog)
 
     if (!rs)
         return -1;
-    if (rs->state == RS_LISTENING) {
+    if (rs->dg) {
+        err = dock_refuse(EOPNOTSUPP, "rlisten: datagrams have no connections");
+    } else if (rs->state == RS_LISTENING) {
         err = 0;
     } else if (rs->state == RS_NEW) {
         err = rdma_listen(rs->id, backlog) ? errno : 0;
@@ -127,7 +133,7 @@ static int take_request(struct rs *listener, struct rs **out)
         rdma_ack_cm_event(e);
         return EAGAIN;
     }
-    rs = rs_new(listener->domain, e->id);
+    rs = rs_new(listener->domain, SOCK_STREAM, e->id);
     if (!rs) {
         ret = -errno;
         rdma_destroy_id(e->id);
@@ -170,6 +176,8 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
     do {
         err =
             listener->state == RS_LISTENING ? rs_wait(listener, request_waits, !listener->nonblock) : EINVAL;
+        if (listener->dg)
+            err = EOPNOTSUPP;
         if (!err)
             err = take_request(listener, &rs);
     } while (err == EAGAIN && !listener->nonblock);
@@ -204,6 +212,8 @@ int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 
     if (!rs)
         return -1;
+    if (rs->dg)
+        return leave(rs, rs_dg_connect(rs, addr, addrlen));
     if (addr && cm_addr_len(addr) && addrlen >= cm_addr_len(addr))
         err = start_connect(rs, addr);
     else
@@ -232,6 +242,20 @@ static bool may_end(const struct rs *rs)
     return rs->state != RS_UP || rs->posted - rs->finished < RS_DEPTH;
 }
 
+// Who waits to receive is told by its next look.
+static int shut_datagrams(struct rs *rs, int how)
+{
+    union cm_addr peer;
+
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return EINVAL;
+    if (!rs_dg_peer(rs, &peer))
+        return ENOTCONN;
+    rs->read_off |= how != SHUT_WR;
+    rs->write_off |= how != SHUT_RD;
+    return 0;
+}
+
 int rshutdown(int socket, int how)
 {
     struct rs *rs = enter(socket);
@@ -240,6 +264,8 @@ int rshutdown(int socket, int how)
 
     if (!rs)
         return -1;
+    if (rs->dg)
+        return leave(rs, shut_datagrams(rs, how));
     later = rs->passive && rs->nonblock;
     if (rs->state == RS_CONNECTING)
         err = rs_wait(rs, rs_connected, !later);
@@ -290,9 +316,9 @@ int rclose(int socket)
         if (rs->state == RS_CONNECTING)
             cm_part(cm_id(rs->id));
     }
-    if (rs->state == RS_UP)
+    if (rs->state == RS_UP && !rs->dg)
         linger(rs);
-    if (rs->state == RS_UP)
+    if (rs->state == RS_UP && !rs->dg)
         rdma_disconnect(rs->id);
     rs->closed = true;
     pthread_mutex_unlock(&rs->lock);
@@ -307,11 +333,13 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
     struct rs *rs = enter(socket);
 
+    union cm_addr peer;
+
     if (!rs)
         return -1;
-    if (rs->state != RS_UP && rs->state != RS_CONNECTING)
+    if (rs->dg ? !rs_dg_peer(rs, &peer) : rs->state != RS_UP && rs->state != RS_CONNECTING)
         return leave(rs, ENOTCONN);
-    tell_address(rdma_get_peer_addr(rs->id), addr, addrlen);
+    tell_address(rs->dg ? &peer.any : rdma_get_peer_addr(rs->id), addr, addrlen);
     return leave(rs, 0);
 }
 

@@ -21,6 +21,8 @@ static struct rs *enter(int fd, bool always_wait, int flags)
     if (!rs)
         return NULL;
     pthread_mutex_lock(&rs->lock);
+    if (rs->dg)
+        return rs;
     if (rs->state == RS_CONNECTING)
         err = rs_wait(rs, rs_connected, always_wait || waits(rs, flags));
     else if (rs->state == RS_NEW || rs->state == RS_LISTENING)
@@ -30,6 +32,21 @@ static struct rs *enter(int fd, bool always_wait, int flags)
     pthread_mutex_unlock(&rs->lock);
     rs_drop(rs);
     errno = err;
+    return NULL;
+}
+
+// The socket, locked, if it is one of datagrams; else NULL.
+static struct rs *enter_datagrams(int fd)
+{
+    struct rs *rs = rs_is(fd) ? rs_get(fd) : NULL;
+
+    if (!rs)
+        return NULL;
+    if (rs->dg) {
+        pthread_mutex_lock(&rs->lock);
+        return rs;
+    }
+    rs_drop(rs);
     return NULL;
 }
 
@@ -44,7 +61,20 @@ static ssize_t leave(struct rs *rs, size_t done, int err)
 
 // ---- receiving
 
-ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+// A datagram, all of it by one call.
+static ssize_t receive_one(struct rs *rs, const struct iovec *iov, size_t n, int flags,
+                           const struct rs_from *from, int *told)
+{
+    size_t done = 0;
+    bool cut = false;
+    int err = rs_dg_receive(rs, iov, n, flags, from, &done, &cut);
+
+    if (told && cut)
+        *told |= MSG_TRUNC;
+    return leave(rs, done, err);
+}
+
+static ssize_t receive(int socket, void *buf, size_t len, int flags, const struct rs_from *from)
 {
     struct rs *rs = enter(socket, false, flags);
     size_t done = 0;
@@ -52,6 +82,8 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 
     if (!rs)
         return -1;
+    if (rs->dg)
+        return receive_one(rs, &(struct iovec){buf, len}, 1, flags, from, NULL);
     while (done < len) {
         err = rs_wait(rs, rs_can_receive, waits(rs, flags));
         if (err)
@@ -65,16 +97,20 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
         if (!n || !(flags & MSG_WAITALL) || (flags & MSG_PEEK))
             break;
     }
-    return leave(rs, done, err);
+    ssize_t ret = leave(rs, done, err);
+    if (ret >= 0 && from->addr)
+        rgetpeername(socket, from->addr, from->len);
+    return ret;
+}
+
+ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+{
+    return receive(socket, buf, len, flags, &(struct rs_from){NULL, NULL});
 }
 
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
-    ssize_t n = rrecv(socket, buf, len, flags);
-
-    if (n >= 0 && src_addr)
-        rgetpeername(socket, src_addr, addrlen);
-    return n;
+    return receive(socket, buf, len, flags, &(struct rs_from){src_addr, addrlen});
 }
 
 ssize_t rread(int socket, void *buf, size_t count)
@@ -106,14 +142,24 @@ static ssize_t receive_pieces(int socket, const struct iovec *iov, size_t count,
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
+    struct rs *rs = enter_datagrams(socket);
+
+    if (rs)
+        return receive_one(rs, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0, &(struct rs_from){NULL, NULL}, NULL);
     return receive_pieces(socket, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0);
 }
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
+    struct rs *rs;
+
     if (!msg || msg->msg_controllen)
         return cm_fail(dock_refuse(ENOTSUP, "rrecvmsg: no message, or control data is asked for"));
     msg->msg_flags = 0;
+    rs = enter_datagrams(socket);
+    if (rs)
+        return receive_one(rs, msg->msg_iov, msg->msg_iovlen, flags,
+                           &(struct rs_from){msg->msg_name, &msg->msg_namelen}, &msg->msg_flags);
     msg->msg_namelen = 0;
     return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
@@ -132,6 +178,16 @@ static int send_error(struct rs *rs)
     return err;
 }
 
+static ssize_t send_one(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_to *to)
+{
+    size_t len = 0;
+    int err = rs_dg_send(rs, iov, n, waits(rs, flags), to);
+
+    for (size_t i = 0; i < n && !err; i++)
+        len += iov[i].iov_len;
+    return leave(rs, len, err);
+}
+
 ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 {
     struct rs *rs = enter(socket, false, flags);
@@ -141,6 +197,8 @@ ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 
     if (!rs)
         return -1;
+    if (rs->dg)
+        return send_one(rs, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags, &(struct rs_to){NULL, 0});
     wait = waits(rs, flags);
     while (done < len && !err) {
         err = rs_wait(rs, rs_can_send, wait);
@@ -155,7 +213,11 @@ ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr,
                 socklen_t addrlen)
 {
-    (void)addrlen;
+    struct rs *rs = enter_datagrams(socket);
+
+    if (rs)
+        return send_one(rs, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags,
+                        &(struct rs_to){dest_addr, addrlen});
     if (dest_addr)
         return cm_fail(dock_refuse(EISCONN, "rsendto: a stream has its destination"));
     return rsend(socket, buf, len, flags);
@@ -184,17 +246,38 @@ static ssize_t send_pieces(int socket, const struct iovec *iov, size_t count, in
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
+    struct rs *rs = enter_datagrams(socket);
+
+    if (rs)
+        return send_one(rs, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0, &(struct rs_to){NULL, 0});
     return send_pieces(socket, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0);
 }
 
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
+    struct rs *rs;
+
     if (!msg || msg->msg_controllen)
         return cm_fail(dock_refuse(ENOTSUP, "rsendmsg: no message, or there is control data"));
+    rs = enter_datagrams(socket);
+    if (rs)
+        return send_one(rs, msg->msg_iov, msg->msg_iovlen, flags,
+                        &(struct rs_to){msg->msg_name, msg->msg_namelen});
     return send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
-// ---- mapped memory
+// ---- mapped memory, of streams
+
+static struct rs *enter_stream(int fd, bool always_wait, int flags)
+{
+    struct rs *rs = enter(fd, always_wait, flags);
+
+    if (!rs || !rs->dg)
+        return rs;
+    leave(rs, 0, 0);
+    errno = dock_refuse(EOPNOTSUPP, "rsocket: datagrams have no mapped memory");
+    return NULL;
+}
 
 static bool has_request(const struct rs *rs)
 {
@@ -250,7 +333,7 @@ static int map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset)
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
-    struct rs *rs = enter(socket, true, 0);
+    struct rs *rs = enter_stream(socket, true, 0);
     int err;
 
     (void)flags;
@@ -264,7 +347,7 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
 
 int riounmap(int socket, void *buf, size_t len)
 {
-    struct rs *rs = enter(socket, true, 0);
+    struct rs *rs = enter_stream(socket, true, 0);
     int err = EINVAL;
 
     if (!rs)
@@ -297,7 +380,7 @@ static bool find_map(const struct rs *rs, uint64_t offset, struct rs_map *out)
 
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-    struct rs *rs = enter(socket, false, flags);
+    struct rs *rs = enter_stream(socket, false, flags);
     bool wait;
     size_t done = 0;
     int err = 0;

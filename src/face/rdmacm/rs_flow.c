@@ -90,6 +90,8 @@ static size_t peer_room(const struct rs *rs)
 
 bool rs_can_send(const struct rs *rs)
 {
+    if (rs->dg)
+        return rs_dg_can_send(rs);
     return rs->state == RS_DOWN || rs->write_off || (rs->state == RS_UP && staging_room(rs) && peer_room(rs));
 }
 
@@ -167,6 +169,8 @@ static void grant(struct rs *rs)
 
 bool rs_can_receive(const struct rs *rs)
 {
+    if (rs->dg)
+        return rs_dg_can_receive(rs);
     return rs->arrived != rs->taken || rs->peer_done || rs->read_off || rs->state == RS_DOWN;
 }
 
@@ -239,6 +243,10 @@ void rs_progress(struct rs *rs)
 
     if (!rs->cq)
         return;
+    if (rs->dg) {
+        rs_dg_progress(rs);
+        return;
+    }
     while ((n = ibv_poll_cq(rs->cq, 16, wc)) > 0) {
         receives = 0;
         for (int i = 0; i < n; i++) {

@@ -16,7 +16,7 @@ static size_t pages(size_t n)
 }
 
 // Pages of its own, so that the device can move them where a peer has them mapped.
-static int take_memory(struct rs_memory *m, struct ibv_pd *pd, size_t ring, int access)
+int rs_take_memory(struct rs_memory *m, struct ibv_pd *pd, size_t ring, int access)
 {
     m->size = pages(ring) + pages(RS_MAPS * sizeof(struct rs_map));
     m->ring = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,7 +39,7 @@ static void drop_memory(struct rs_memory *m)
 }
 
 // One that nobody ever waits in: rs_disarm relies on it.
-static int make_channel(struct rs *rs)
+int rs_make_channel(struct rs *rs)
 {
     struct ibv_comp_channel *c = ibv_create_comp_channel(rs->id->verbs);
     int ret;
@@ -59,7 +59,7 @@ static int make_queues(struct rs *rs)
 {
     struct ibv_qp_init_attr attr = {
         .cap = {RS_DEPTH, 2 * RS_DEPTH, 1, 1, 0}, .qp_type = IBV_QPT_RC, .sq_sig_all = 1};
-    int ret = make_channel(rs);
+    int ret = rs_make_channel(rs);
 
     if (ret)
         return ret;
@@ -75,9 +75,10 @@ int rs_build(struct rs *rs)
     int ret = make_queues(rs);
 
     if (!ret)
-        ret = take_memory(&rs->in, rs->id->pd, rs->in_size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        ret = rs_take_memory(&rs->in, rs->id->pd, rs->in_size,
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (!ret)
-        ret = take_memory(&rs->out, rs->id->pd, rs->out_size, 0);
+        ret = rs_take_memory(&rs->out, rs->id->pd, rs->out_size, 0);
     if (!ret)
         ret = rs_post_receives(rs, 2 * RS_DEPTH);
     if (ret)
@@ -87,6 +88,8 @@ int rs_build(struct rs *rs)
 
 void rs_tear_down(struct rs *rs)
 {
+    if (rs->dg)
+        rs_dg_close(rs);
     if (rs->id->qp) {
         ibv_destroy_qp(rs->id->qp);
         rs->id->qp = NULL;

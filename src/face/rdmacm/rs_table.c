@@ -82,7 +82,7 @@ static void set_defaults(struct rs *rs, int domain)
     rs->inline_size = 64;
 }
 
-struct rs *rs_new(int domain, struct rdma_cm_id *id)
+struct rs *rs_new(int domain, int type, struct rdma_cm_id *id)
 {
     struct rs *rs = calloc(1, sizeof *rs);
     int err = ENOMEM;
@@ -90,12 +90,15 @@ struct rs *rs_new(int domain, struct rdma_cm_id *id)
     if (!rs)
         goto failed;
     set_defaults(rs, domain);
+    if (type == SOCK_DGRAM && rs_dg_new(rs))
+        goto no_channel;
     rs->channel = rdma_create_event_channel();
     if (!rs->channel || fcntl(rs->channel->fd, F_SETFL, O_NONBLOCK))
         goto no_channel;
     rs->fd = rs->channel->fd;
     rs->passive = id != NULL;
-    if (id ? rdma_migrate_id(id, rs->channel) : rdma_create_id(rs->channel, &id, rs, RDMA_PS_TCP))
+    if (id ? rdma_migrate_id(id, rs->channel)
+           : rdma_create_id(rs->channel, &id, rs, rs->dg ? RDMA_PS_UDP : RDMA_PS_TCP))
         goto no_channel;
     rs->id = id;
     id->context = rs;
@@ -107,6 +110,7 @@ no_channel:
     err = errno ? errno : ENOMEM;
     if (rs->channel)
         rdma_destroy_event_channel(rs->channel);
+    free(rs->dg);
     free(rs);
 failed:
     errno = dock_refuse(err, "rsocket: none can be made: %s", strerror(err));
@@ -119,6 +123,7 @@ static void destroy(struct rs *rs)
     rdma_destroy_id(rs->id);
     rdma_destroy_event_channel(rs->channel);
     pthread_mutex_destroy(&rs->lock);
+    free(rs->dg);
     free(rs);
 }
 

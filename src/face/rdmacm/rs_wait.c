@@ -85,6 +85,7 @@ static short state_of(struct rs *rs, short wanted)
 
     switch (rs->state) {
     case RS_NEW:
+        return rs->dg ? wanted & (POLLOUT | POLLWRNORM) : 0;
     case RS_CONNECTING:
         return 0;
     case RS_LISTENING:

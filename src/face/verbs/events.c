@@ -48,6 +48,10 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     case DOCK_EVENT_COMM_EST:
     case DOCK_EVENT_SQ_DRAINED:
     case DOCK_EVENT_QP_LAST_WQE:
+        if (vb_qp(event->element.qp)->listener) {
+            dock_listener_ack(vb_qp(event->element.qp)->listener);
+            return;
+        }
         e.object = vb_qp(event->element.qp)->dev;
         break;
     default: // of the port or the device: belongs to no object

@@ -20,6 +20,7 @@ void vb_fill_ops(struct verbs_context *v)
     v->get_srq_num = vb_get_srq_num;
     v->open_xrcd = vb_open_xrcd;
     v->close_xrcd = vb_close_xrcd;
+    v->open_qp = vb_open_qp;
     v->alloc_td = vb_alloc_td;
     v->dealloc_td = vb_dealloc_td;
     v->alloc_parent_domain = vb_alloc_parent_domain;

@@ -31,10 +31,6 @@ static int service_of(enum ibv_qp_type type, enum dock_service *service, uint32_
         *service = DOCK_RC;
         *ops = XRC_OPS;
         return 0;
-    case IBV_QPT_XRC_RECV:
-        *service = DOCK_RC;
-        *ops = 0; // nothing is posted to it
-        return 0;
     case IBV_QPT_UC:
         *service = DOCK_UC;
         *ops = taken(UC_OPS);
@@ -120,8 +116,6 @@ static int make(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a
     };
     int err = service_of(a->qp_type, &attr.service, &qp->ops);
 
-    if (a->qp_type == IBV_QPT_XRC_RECV)
-        vb_xrc_target(a->xrcd, &attr);
     if (!err)
         err = dock_qp_create(vb_dev(context), &attr, &qp->dev);
     if (err)
@@ -131,7 +125,7 @@ static int make(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a
     return 0;
 }
 
-static void fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
+void vb_qp_fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
 {
     struct ibv_qp *q = &qp->ex.qp_base;
 
@@ -151,7 +145,8 @@ static void fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv
     qp->inline_max = qp->cap.max_inline_data;
     pthread_mutex_init(&q->mutex, NULL);
     pthread_cond_init(&q->cond, NULL);
-    pthread_mutex_init(&qp->modify, NULL);
+    pthread_mutex_init(&qp->own.modify, NULL);
+    qp->now = &qp->own;
 }
 
 static void round_depths(const struct dock_limits *l, struct ibv_qp_cap *cap)
@@ -187,7 +182,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
     err = make(pd->context, a, form == DIRECT, qp);
     if (err)
         goto no_queue;
-    fill(qp, pd->context, a);
+    vb_qp_fill(qp, pd->context, a);
     if (form == DIRECT)
         qp->ops = 0; // nothing may be posted by the library
     if (form == BUILDERS) {
@@ -221,39 +216,13 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     return qp;
 }
 
-// It has neither a domain nor completions of its own.
-static struct ibv_qp *create_target(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
-{
-    struct ibv_qp_init_attr_ex a = {.qp_type = IBV_QPT_XRC_RECV, .qp_context = attr->qp_context};
-    struct vb_qp *qp;
-    int err;
-
-    if (attr->comp_mask != IBV_QP_INIT_ATTR_XRCD || !attr->xrcd || attr->xrcd->context != context)
-        return vb_none(dock_refuse(
-            -EINVAL, "ibv_create_qp_ex: an XRC target needs an XRC domain of this context alone"));
-    a.xrcd = attr->xrcd;
-    qp = calloc(1, sizeof *qp);
-    if (!qp)
-        return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp_ex: no memory"));
-    err = make(context, &a, false, qp);
-    if (err) {
-        free(qp);
-        return vb_none(err);
-    }
-    fill(qp, context, &a);
-    qp->xrcd = a.xrcd;
-    vb_xrcd_use(a.xrcd, 1);
-    vb_object_made(context);
-    return &qp->ex.qp_base;
-}
-
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     uint32_t offered = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     bool builders;
 
     if (attr && attr->qp_type == IBV_QPT_XRC_RECV)
-        return create_target(context, attr);
+        return vb_create_target(context, attr);
     if (!attr || attr->comp_mask & ~offered)
         return vb_none(dock_refuse(-EOPNOTSUPP,
                                    "ibv_create_qp_ex: mask %#x: TSO and receive hashing are not offered",
@@ -345,7 +314,7 @@ static void remember(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int ma
 static int modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct ibv_qp *q = &qp->ex.qp_base;
-    struct ibv_qp_attr after = qp->attr;
+    struct ibv_qp_attr after = qp->now->attr;
     struct dock_qp_mod m = {0};
     int err = vb_qp_rules(q->qp_type, vb_qp_state(dock_qp_state(qp->dev)), attr, mask,
                           dock_dev_limits(vb_dev(q->context)));
@@ -365,7 +334,7 @@ static int modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
     err = dock_qp_modify(qp->dev, &m);
     if (err)
         return -err;
-    qp->attr = after;
+    qp->now->attr = after;
     if (mask & IBV_QP_STATE)
         q->state = attr->qp_state;
     return 0;
@@ -379,9 +348,9 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
         return dock_refuse(EINVAL, "ibv_modify_qp: no queue or no attributes given");
     if (!vb_qp_known(qp))
         return vb_status(dock_refuse(ENOENT, "ibv_modify_qp: no queue has handle %#x", qp->handle));
-    pthread_mutex_lock(&vb_qp(qp)->modify);
+    pthread_mutex_lock(&vb_qp(qp)->now->modify);
     err = modify(vb_qp(qp), attr, attr_mask);
-    pthread_mutex_unlock(&vb_qp(qp)->modify);
+    pthread_mutex_unlock(&vb_qp(qp)->now->modify);
     return err;
 }
 
@@ -397,9 +366,9 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
         return dock_refuse(EINVAL, "ibv_query_qp: no queue or no place for the answer");
     if (!vb_qp_known(qp))
         return vb_status(dock_refuse(ENOENT, "ibv_query_qp: no queue has handle %#x", qp->handle));
-    pthread_mutex_lock(&v->modify);
-    *attr = v->attr;
-    pthread_mutex_unlock(&v->modify);
+    pthread_mutex_lock(&v->now->modify);
+    *attr = v->now->attr;
+    pthread_mutex_unlock(&v->now->modify);
     attr->qp_state = vb_qp_state(dock_qp_state(v->dev));
     attr->cur_qp_state = attr->qp_state;
     attr->path_mig_state = IBV_MIG_MIGRATED;
@@ -428,20 +397,23 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     if (!vb_qp_known(qp))
         return vb_status(dock_refuse(ENOENT, "ibv_destroy_qp: no queue has handle %#x", qp->handle));
     context = qp->context;
-    err = dock_qp_destroy(vb_qp(qp)->dev);
-    if (err)
-        return vb_status(-err);
     pd = qp->pd;
-    pthread_mutex_destroy(&vb_qp(qp)->modify);
+    if (vb_qp(qp)->target) {
+        vb_target_close(vb_qp(qp));
+    } else {
+        err = dock_qp_destroy(vb_qp(qp)->dev);
+        if (err)
+            return vb_status(-err);
+    }
+    pthread_mutex_destroy(&vb_qp(qp)->own.modify);
     pthread_cond_destroy(&qp->cond);
     pthread_mutex_destroy(&qp->mutex);
     vb_free_builders(vb_qp(qp));
-    if (vb_qp(qp)->xrcd) {
-        vb_xrcd_use(vb_qp(qp)->xrcd, -1);
-        free(vb_qp(qp));
-    } else {
+    if (pd) {
         vb_pd_free(pd, qp, vb_qp(qp)->custom);
         vb_pd_drop(pd);
+    } else {
+        free(vb_qp(qp));
     }
     vb_object_gone(context);
     return 0;

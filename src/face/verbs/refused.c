@@ -98,12 +98,6 @@ static int destroy_ind_table(struct ibv_rwq_ind_table *table)
 
 // ---- single calls
 
-static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
-{
-    return (void)context, (void)attr,
-           none("ibv_open_qp", "an XRC target is its creator's alone and ends with it");
-}
-
 static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
     return (void)qp, (void)attr, no("ibv_modify_qp_rate_limit", "limits of rate");
@@ -132,7 +126,6 @@ void vb_fill_refusals(struct verbs_context *v)
     v->destroy_wq = destroy_wq;
     v->create_rwq_ind_table = create_ind_table;
     v->destroy_rwq_ind_table = destroy_ind_table;
-    v->open_qp = open_qp;
     v->modify_qp_rate_limit = modify_qp_rate_limit;
     v->post_srq_ops = post_srq_ops;
 }

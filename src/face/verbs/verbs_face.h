@@ -97,11 +97,19 @@ struct vb_cq {
     struct dock_wc wc;     // current completion between start_poll and end_poll
 };
 
+// What a target must have and never uses: it reaches memory by the domain of the shared queue, and completes
+// nothing itself. Of an XRC domain, and of the targets made with it, which may outlive it.
+struct vb_xrc_parts {
+    struct dock_dev *dev;
+    uint32_t pd;
+    struct dock_cq *cq;
+    uint32_t users; // under the lock of xrc.c
+};
+
 struct vb_xrcd {
     struct ibv_xrcd xrcd;
     uint64_t number;
-    uint32_t pd; // of its targets: they reach nothing by it
-    struct dock_cq *cq;
+    struct vb_xrc_parts *parts;
     dock_a32 users;
     uint32_t handles;       // one per ibv_open_xrcd
     uint64_t device, inode; // of the file that names it; inode 0: no file does
@@ -124,7 +132,13 @@ struct vb_ah {
     uint8_t eid[16];
 };
 
-struct vb_build; // qp_builders.c
+struct vb_build;  // qp_builders.c
+struct vb_target; // xrc_target.c
+
+struct vb_qp_now {
+    pthread_mutex_t modify;  // one modify at a time; protects attr
+    struct ibv_qp_attr attr; // as last modified
+};
 
 struct vb_qp {
     struct ibv_qp_ex ex;
@@ -132,11 +146,13 @@ struct vb_qp {
     struct dock_rq *rq; // its own, NULL with a shared one
     uint32_t ops;       // bit (1 << ibv_wr_opcode) when the service has that opcode
     uint32_t send_sge, inline_max;
-    pthread_mutex_t modify;  // one modify at a time; protects attr
-    struct ibv_qp_attr attr; // as last modified
+    struct vb_qp_now own, *now; // its own, or that of its target
     struct ibv_qp_cap cap;
     int sq_sig_all;
-    struct ibv_xrcd *xrcd;  // of an XRC target, which has no domain; else NULL
+    // A handle of an XRC target, which has no protection domain; else NULL.
+    struct vb_target *target;
+    struct ibv_xrcd *xrcd;
+    struct dock_listener *listener;
     bool xrcini;            // each of its requests names a shared queue
     bool custom;            // its memory came from the domain's allocators
     struct vb_build *build; // of queues with ibv_wr_* functions, else NULL
@@ -382,12 +398,21 @@ int vb_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 
 struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int vb_close_xrcd(struct ibv_xrcd *xrcd);
-// Device attributes of a target of this domain.
-void vb_xrc_target(struct ibv_xrcd *xrcd, struct dock_qp_attr *attr);
 void vb_xrcd_use(struct ibv_xrcd *xrcd, int by);
+struct vb_xrc_parts *vb_xrc_parts_hold(struct ibv_xrcd *xrcd);
+void vb_xrc_parts_drop(struct vb_xrc_parts *parts);
+
+// ---- xrc_target.c
+
+struct ibv_qp *vb_create_target(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+// The handle goes, and with the last one the target.
+void vb_target_close(struct vb_qp *qp);
 
 // ---- qp.c, qp_rules.c, qp_builders.c
 
+// What a program sees of a queue that the device has.
+void vb_qp_fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_qp *vb_create_direct_qp(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr);
 

@@ -31,19 +31,38 @@ static int keep_file(int fd, int *out)
     return 0;
 }
 
-// What a target must have and never uses: it reaches memory by the domain of the shared queue, and completes
-// nothing itself.
-static int make_parts(struct dock_dev *dev, struct vb_xrcd *x)
+static int make_parts(struct dock_dev *dev, struct vb_xrc_parts **out)
 {
+    struct vb_xrc_parts *p = calloc(1, sizeof *p);
     struct dock_cq_attr attr = {.depth = 1};
-    int err = dock_pd_create(dev, &x->pd);
+    int err;
 
+    if (!p)
+        return dock_refuse(-ENOMEM, "ibv_open_xrcd: no memory");
+    *p = (struct vb_xrc_parts){.dev = dev, .users = 1};
+    err = dock_pd_create(dev, &p->pd);
     if (err)
-        return err;
-    err = dock_cq_create(dev, &attr, &x->cq);
+        goto no_domain;
+    err = dock_cq_create(dev, &attr, &p->cq);
     if (err)
-        dock_pd_destroy(dev, x->pd);
+        goto no_queue;
+    *out = p;
+    return 0;
+no_queue:
+    dock_pd_destroy(dev, p->pd);
+no_domain:
+    free(p);
     return err;
+}
+
+// The lock is held.
+static void drop_parts(struct vb_xrc_parts *p)
+{
+    if (--p->users)
+        return;
+    dock_cq_destroy(p->cq);
+    dock_pd_destroy(p->dev, p->pd);
+    free(p);
 }
 
 static struct vb_xrcd *find(struct ibv_context *context, const struct dock_domain_name *name)
@@ -89,7 +108,7 @@ static int make(struct ibv_context *context, const struct dock_domain_name *name
         err = take_number(dev, name, &x->number);
     if (err)
         goto no_number;
-    err = make_parts(dev, x);
+    err = make_parts(dev, &x->parts);
     if (err)
         goto no_parts;
     x->xrcd.context = context;
@@ -167,8 +186,7 @@ static void end(struct vb_xrcd *x)
     while (*at != x)
         at = &(*at)->next;
     *at = x->next;
-    dock_cq_destroy(x->cq);
-    dock_pd_destroy(dev, x->pd);
+    drop_parts(x->parts);
     give_number(dev, x);
     vb_object_gone(x->xrcd.context);
     free(x);
@@ -191,15 +209,21 @@ int vb_close_xrcd(struct ibv_xrcd *xrcd)
     return vb_status(err);
 }
 
-void vb_xrc_target(struct ibv_xrcd *xrcd, struct dock_qp_attr *attr)
+struct vb_xrc_parts *vb_xrc_parts_hold(struct ibv_xrcd *xrcd)
 {
-    struct vb_xrcd *x = (struct vb_xrcd *)xrcd;
+    struct vb_xrc_parts *p = ((struct vb_xrcd *)xrcd)->parts;
 
-    attr->pd = x->pd;
-    attr->recv_cq = x->cq;
-    attr->xrcd = x->number;
-    attr->xrc = DOCK_XRC_TGT;
-    attr->role = DOCK_RECEIVES;
+    pthread_mutex_lock(&lock);
+    p->users++;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+void vb_xrc_parts_drop(struct vb_xrc_parts *parts)
+{
+    pthread_mutex_lock(&lock);
+    drop_parts(parts);
+    pthread_mutex_unlock(&lock);
 }
 
 void vb_xrcd_use(struct ibv_xrcd *xrcd, int by)

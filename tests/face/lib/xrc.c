@@ -55,6 +55,20 @@ struct ibv_qp *xrc_target(struct ibv_xrcd *xrcd)
     return make(xrcd->context, &attr);
 }
 
+struct ibv_qp *xrc_open_qp(struct ibv_xrcd *xrcd, uint32_t number, enum ibv_qp_type type, void *user)
+{
+    struct ibv_qp_open_attr attr = {
+        .comp_mask =
+            IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_CONTEXT | IBV_QP_OPEN_ATTR_TYPE,
+        .qp_num = number,
+        .xrcd = xrcd,
+        .qp_context = user,
+        .qp_type = type,
+    };
+
+    return ibv_open_qp(xrcd->context, &attr);
+}
+
 // The attributes that the manual asks of each half, and no others.
 void xrc_connect(struct ibv_qp *qp, uint32_t peer)
 {
