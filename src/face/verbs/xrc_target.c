@@ -18,14 +18,15 @@ struct vb_target {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the list and the handles
 static struct vb_target *targets;                        // of this process
 
-static int make(struct ibv_xrcd *xrcd, struct vb_target **out)
+// NULL and errno, as the next.
+static struct vb_target *make(struct ibv_xrcd *xrcd)
 {
     struct vb_target *t = calloc(1, sizeof *t);
     struct dock_qp_attr attr = {.service = DOCK_RC, .role = DOCK_RECEIVES, .xrc = DOCK_XRC_TGT};
     int err;
 
     if (!t)
-        return dock_refuse(-ENOMEM, "ibv_create_qp_ex: no memory");
+        return vb_none(dock_refuse(-ENOMEM, "ibv_create_qp_ex: no memory"));
     t->domain = ((struct vb_xrcd *)xrcd)->number;
     t->parts = vb_xrc_parts_hold(xrcd);
     attr.xrcd = t->domain;
@@ -35,11 +36,11 @@ static int make(struct ibv_xrcd *xrcd, struct vb_target **out)
     if (err) {
         vb_xrc_parts_drop(t->parts);
         free(t);
-        return err;
+        return vb_none(err);
     }
     pthread_mutex_init(&t->now.modify, NULL);
-    *out = t;
-    return 0;
+    t->handles = 1;
+    return t;
 }
 
 static void end(struct vb_target *t)
@@ -50,19 +51,37 @@ static void end(struct vb_target *t)
     free(t);
 }
 
-// One handle more: the caller has counted it.
-static int make_handle(struct vb_target *t, struct ibv_xrcd *xrcd, void *user, struct ibv_qp **out)
+static void drop(struct vb_target *t)
+{
+    struct vb_target **at = &targets;
+    bool last;
+
+    pthread_mutex_lock(&lock);
+    last = !--t->handles;
+    while (last && *at != t)
+        at = &(*at)->next;
+    if (last)
+        *at = t->next;
+    pthread_mutex_unlock(&lock);
+    if (last)
+        end(t);
+}
+
+// A handle for which the target was counted; it is not any more where that fails.
+static struct ibv_qp *make_handle(struct vb_target *t, struct ibv_xrcd *xrcd, void *user)
 {
     struct ibv_qp_init_attr_ex a = {.qp_type = IBV_QPT_XRC_RECV, .qp_context = user};
     struct vb_qp *qp = calloc(1, sizeof *qp);
     int err;
 
     if (!qp)
-        return dock_refuse(-ENOMEM, "ibv_open_qp: no memory");
-    err = dock_qp_listen(t->dev, vb_context(xrcd->context)->events, qp, &qp->listener);
-    if (err) {
+        err = dock_refuse(-ENOMEM, "ibv_open_qp: no memory");
+    else
+        err = dock_qp_listen(t->dev, vb_context(xrcd->context)->events, qp, &qp->listener);
+    if (err || !qp) {
         free(qp);
-        return err;
+        drop(t);
+        return vb_none(err);
     }
     qp->dev = t->dev;
     vb_qp_fill(qp, xrcd->context, &a);
@@ -72,33 +91,24 @@ static int make_handle(struct vb_target *t, struct ibv_xrcd *xrcd, void *user, s
     qp->xrcd = xrcd;
     vb_xrcd_use(xrcd, 1);
     vb_object_made(xrcd->context);
-    *out = &qp->ex.qp_base;
-    return 0;
+    return &qp->ex.qp_base;
 }
 
 struct ibv_qp *vb_create_target(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-    struct vb_target *t = NULL;
-    struct ibv_qp *qp;
-    int err;
+    struct vb_target *t;
 
     if (attr->comp_mask != IBV_QP_INIT_ATTR_XRCD || !attr->xrcd || attr->xrcd->context != context)
         return vb_none(dock_refuse(
             -EINVAL, "ibv_create_qp_ex: an XRC target needs an XRC domain of this context alone"));
-    err = make(attr->xrcd, &t);
-    if (err)
-        return vb_none(err);
-    t->handles = 1;
-    err = make_handle(t, attr->xrcd, attr->qp_context, &qp);
-    if (err) {
-        end(t);
-        return vb_none(err);
-    }
+    t = make(attr->xrcd);
+    if (!t)
+        return NULL;
     pthread_mutex_lock(&lock);
     t->next = targets;
     targets = t;
     pthread_mutex_unlock(&lock);
-    return qp;
+    return make_handle(t, attr->xrcd, attr->qp_context);
 }
 
 // ---- opening
@@ -133,27 +143,10 @@ static struct vb_target *hold(uint64_t domain, uint32_t number)
     return t;
 }
 
-static void drop(struct vb_target *t)
-{
-    struct vb_target **at = &targets;
-    bool last;
-
-    pthread_mutex_lock(&lock);
-    last = !--t->handles;
-    while (last && *at != t)
-        at = &(*at)->next;
-    if (last)
-        *at = t->next;
-    pthread_mutex_unlock(&lock);
-    if (last)
-        end(t);
-}
-
 struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
     int err = check(context, attr);
     struct vb_target *t;
-    struct ibv_qp *qp;
 
     if (err)
         return vb_none(err);
@@ -163,13 +156,7 @@ struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
                                    "ibv_open_qp: this process has made no target %#x in this domain (one of "
                                    "another process is that process's alone)",
                                    attr->qp_num));
-    err =
-        make_handle(t, attr->xrcd, attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL, &qp);
-    if (err) {
-        drop(t);
-        return vb_none(err);
-    }
-    return qp;
+    return make_handle(t, attr->xrcd, attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 }
 
 void vb_target_close(struct vb_qp *qp)
