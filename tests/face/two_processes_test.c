@@ -351,15 +351,16 @@ static void a_killed_peer_is_retry_exceeded_then_flushes(void **state)
     meet(sv[0]);
     double killed = 0;
     unsigned good = 0, flushed = 0, retry = 0;
-    for (unsigned i = 0; now() - (killed ? killed : now()) < 10 && !flushed; i++) {
+    for (unsigned i = 0; now() - (killed ? killed : now()) < 10 && !flushed;) { // i: that were posted
         struct ibv_sge sge = end_sge(&e, 0, 64);
         struct ibv_send_wr wr = send_wr(i, IBV_WR_RDMA_WRITE, &sge, peer.addr, peer.rkey);
-        if (i == 5000) {
+        if (i == 5000 && !killed) {
             kill(child, SIGKILL);
             killed = now();
         }
         int err = post(&e, &wr);
         CHECK(err == 0 || err == ENOMEM);
+        i += err == 0;
         while (ibv_poll_cq(e.cq, 1, &wc) == 1) {
             good += wc.status == IBV_WC_SUCCESS;
             retry += wc.status == IBV_WC_RETRY_EXC_ERR;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What /proc/self/maps says of a range, for tests of adoption.
+// What /proc/self/maps says of a range, for tests of adoption; and memory whose place says nothing.
 #ifndef TESTS_LIB_MAPS_H
 #define TESTS_LIB_MAPS_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct maps_seen {
     unsigned mappings;              // that overlap the range
@@ -40,6 +41,25 @@ static inline struct maps_seen maps_look(const void *at, uint64_t len)
 static inline unsigned maps_count(void)
 {
     return maps_look(NULL, UINT64_MAX).mappings;
+}
+
+// Private memory that lies within one window's part of the address space, and so in one mirror, wherever the
+// kernel puts it: it crosses no multiple of a power of two that is as long. MAP_FAILED: there is none.
+static inline void *maps_in_one(size_t len)
+{
+    size_t size = 4096, before;
+    char *p;
+
+    while (size < len)
+        size *= 2;
+    p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return p;
+    before = (size_t)(-(uintptr_t)p & (size - 1));
+    if (before)
+        munmap(p, before);
+    munmap(p + before + len, 2 * size - before - len);
+    return p + before;
 }
 
 #endif

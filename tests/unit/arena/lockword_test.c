@@ -22,6 +22,7 @@ struct shared {
     dock_a64 word;
     uint64_t plain; // guarded by the word, not atomic
     dock_a32 turns;
+    uint64_t gap_ns; // the longest that a holder did not move, though it wanted to
 };
 
 static char *path;
@@ -53,6 +54,12 @@ static int teardown(void **state)
     dock_rundir_close(&dir);
     fresh_dir_end(path);
     return 0;
+}
+
+// Where nobody is stopped, a holder that the machine lets wait is not to be taken for one.
+static void be_patient(void)
+{
+    me.stopped_limit_ns = limit_ns = LONG_NS;
 }
 
 // A child's own waiter: a device of its own.
@@ -107,6 +114,7 @@ static void the_dead_holders_word_is_taken_over_within_a_bound(void **state)
     uint64_t start;
 
     (void)state;
+    be_patient();
     dock_publish64(&shared->word, dock_word_make(41, 0));
     c = holder(&who);
     kill(c.pid, SIGKILL);
@@ -115,8 +123,9 @@ static void the_dead_holders_word_is_taken_over_within_a_bound(void **state)
     assert_int_equal(dock_word_lock(&shared->word, &me, &inherited), 41); // what it had published
     uint64_t took = dock_now_ns() - start;
     assert_true(inherited);
-    if (took >= LIMIT_NS) // that is when it would have been taken for stopped
-        fail_msg("expected less than %llu us, got %llu us", LIMIT_NS / 1000, (unsigned long long)took / 1000);
+    if (took >= LONG_NS) // that is when it would have been taken for stopped
+        fail_msg("expected less than %llu us, got %llu us", (unsigned long long)LONG_NS / 1000,
+                 (unsigned long long)took / 1000);
     assert_false(strstr(dock_log_last(), "taken for dead"));
     dock_word_unlock(&shared->word, &me, 42);
     child_end(&c);
@@ -148,10 +157,13 @@ static void a_living_holder_that_lets_go_is_waited_for(void **state)
 {
     bool inherited = true;
     dock_who who;
-    struct child c = holder(&who);
-    pid_t later = fork();
+    struct child c;
+    pid_t later;
 
     (void)state;
+    be_patient();
+    c = holder(&who);
+    later = fork();
     if (later == 0) {
         usleep(20000);
         say(c.to, "x", 1);
@@ -173,9 +185,14 @@ static void hold_and_move(void *arg, struct child *parent)
     (void)arg;
     uint32_t value = dock_word_lock(&shared->word, &w, &inherited);
     say(parent->to, &w.me, sizeof w.me);
-    for (uint64_t end = dock_now_ns() + 3 * LIMIT_NS; dock_now_ns() < end; usleep(LIMIT_NS / 1000 / 10))
+    uint64_t begin = dock_now_ns(), last = begin;
+    for (uint64_t now = begin; now < begin + 3 * LIMIT_NS; now = dock_now_ns()) {
+        shared->gap_ns = now - last > shared->gap_ns ? now - last : shared->gap_ns;
+        last = now;
         dock_publish64(&shared->word, dock_word_make(++value, w.me));
-    child_check(!dock_idtable_evicted(&ids, w.me));
+        usleep(LIMIT_NS / 1000 / 10);
+    }
+    child_check(!dock_idtable_evicted(&ids, w.me) || shared->gap_ns > LIMIT_NS / 2);
     dock_word_unlock(&shared->word, &w, 1000);
 }
 
@@ -187,9 +204,15 @@ static void a_slow_holder_that_moves_is_not_evicted(void **state)
 
     (void)state;
     hear(c.from, &who, sizeof who);
-    assert_int_equal(dock_word_lock(&shared->word, &me, &inherited), 1000);
-    assert_false(inherited);
+    uint32_t value = dock_word_lock(&shared->word, &me, &inherited);
     assert_int_equal(child_end(&c), 0);
+    if (shared->gap_ns > LIMIT_NS / 2) { // the machine let it wait: that says nothing
+        print_message("the holder got no processor for %llu ms\n",
+                      (unsigned long long)shared->gap_ns / 1000000);
+        skip();
+    }
+    assert_int_equal(value, 1000);
+    assert_false(inherited);
 }
 
 static unsigned turns(void)
@@ -236,7 +259,7 @@ static void processes_exclude_each_other(void **state)
     struct child c[2];
 
     (void)state;
-    me.stopped_limit_ns = limit_ns = LONG_NS;
+    be_patient();
     for (int i = 0; i < 2; i++)
         c[i] = child_start(count_too, NULL);
     lock_count_unlock(&me);
@@ -310,10 +333,20 @@ static void a_waiter_that_was_stopped_itself_does_not_blame_the_holder(void **st
     kill(w.pid, SIGSTOP);
     kill(h.pid, SIGSTOP);
     usleep(2 * LIMIT_NS / 1000);
+    uint64_t since = dock_now_ns();
     kill(w.pid, SIGCONT);
     usleep(20000);
-    assert_false(dock_idtable_evicted(&ids, who));
+    bool evicted = dock_idtable_evicted(&ids, who);
     kill(h.pid, SIGCONT);
+    // From here on it watches the holder stand still, and may blame it: as long as we took is none of our
+    // doing.
+    if (dock_now_ns() - since > LIMIT_NS / 2) {
+        print_message("continuing took %llu ms\n", (unsigned long long)(dock_now_ns() - since) / 1000000);
+        child_kill(&h);
+        child_kill(&w);
+        skip();
+    }
+    assert_false(evicted);
     say(h.to, "x", 1);
     assert_int_equal(child_end(&h), 0);
     assert_int_equal(child_end(&w), 0);

@@ -50,20 +50,6 @@ static bool holes_are_allowed(void)
     return told && mode != '2';
 }
 
-// LEN bytes that begin at a multiple of it: within one window's part of the address space, and so in one
-// mirror.
-static char *map_aligned(void)
-{
-    char *p = mmap(NULL, 2 * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    size_t before = (size_t)(-(uintptr_t)p & (LEN - 1));
-
-    assert_ptr_not_equal(p, MAP_FAILED);
-    if (before)
-        munmap(p, before);
-    munmap(p + before + LEN, LEN - before);
-    return p + before;
-}
-
 static int set_up(void **state)
 {
     struct fix *f = calloc(1, sizeof *f);
@@ -75,7 +61,8 @@ static int set_up(void **state)
         exit(77);
     }
     assert_int_equal(dock_pd_create(f->dev, &f->pd), 0);
-    f->mem = map_aligned();
+    f->mem = maps_in_one(LEN);
+    assert_ptr_not_equal(f->mem, MAP_FAILED);
     *state = f;
     return 0;
 }

@@ -84,7 +84,7 @@ static void dereg(struct dock_mr *mr)
 
 static char *map_pages(size_t pages)
 {
-    char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = maps_in_one(pages * PAGE);
 
     assert_ptr_not_equal(p, MAP_FAILED);
     return p;

@@ -225,7 +225,7 @@ static void a_transfer_under_way_stops_at_err_and_at_reset(void **state)
 
 static void a_cq_overrun_is_fatal_and_told_once(void **state)
 {
-    struct io_look l = {.ms = 1000};
+    struct io_look l = {.ms = 5000 * slow_down()};
     struct dock_wc wc;
 
     (void)state;
@@ -363,7 +363,7 @@ static void receive_late(unsigned ms)
     duo_far(&d, side_recv, &r, sizeof r);
 }
 
-// rnr_timer 10 is 0.32 ms, 14 is 1.28 ms, 20 is 10.24 ms.
+// rnr_timer 10 is 0.32 ms, 14 is 1.28 ms, 20 is 10.24 ms, 27 is 122.88 ms.
 static void rnr_retries_are_counted_and_timed(void **state)
 {
     static const struct {
@@ -372,13 +372,10 @@ static void rnr_retries_are_counted_and_timed(void **state)
         uint32_t status;
         uint64_t least_us;
     } t[] = {
-        {0, 20, 0, DOCK_ST_RNR_EXC, 0},
-        {1, 14, 0, DOCK_ST_RNR_EXC, 1280},
-        {3, 14, 0, DOCK_ST_RNR_EXC, 3 * 1280},
-        {6, 10, 0, DOCK_ST_RNR_EXC, 6 * 320},
-        {3, 24, 20, DOCK_OK, 20000},
-        {7, 10, 100, DOCK_OK, 100000},
-        {7, 1, 50, DOCK_OK, 50000},
+        {0, 20, 0, DOCK_ST_RNR_EXC, 0},        {1, 14, 0, DOCK_ST_RNR_EXC, 1280},
+        {3, 14, 0, DOCK_ST_RNR_EXC, 3 * 1280}, {6, 10, 0, DOCK_ST_RNR_EXC, 6 * 320},
+        {6, 27, 20, DOCK_OK, 20000}, // three quarters of a second for whoever is slow
+        {7, 10, 100, DOCK_OK, 100000},         {7, 1, 50, DOCK_OK, 50000},
     };
 
     (void)state;
@@ -460,7 +457,7 @@ static void nobody_there_takes_the_timeout_times_the_retries(void **state)
         post(1, true, 0);
         expect(d.near.e.scq, 1, DOCK_ST_RETRY_EXC);
         assert_true(dock_now_ns() - began >= least);
-        assert_true(dock_now_ns() - began < least + 200000000ull * slow_down());
+        assert_true(dock_now_ns() - began < least + 3000000000ull * slow_down()); // not for ever
         duo_close(&d);
     }
 }

@@ -131,37 +131,50 @@ static void in_sqd_what_is_posted_waits_for_rts(void **state)
     duo_close(&d);
 }
 
+// One that is under way when the queue is drained, and one behind it that must not be started any more.
+// false: the long transfer was over before we came to say so, and the other one was started rightly.
+static bool drain(bool message)
+{
+    struct duo_opts o = {
+        .near = {.mem = 8 << 20}, .far = {.mem = 8 << 20}, .near_knobs = &knobs, .far_knobs = &knobs};
+    struct dock_wc wc;
+
+    duo_open(&d, SELF_ARENA, &o);
+    if (message) {
+        struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &d.near.e, &sge, 0, 8, &d.mr, 0);
+        assert_int_equal(end_post(&d.near.e, &wr), 0);
+    } else {
+        post_write(0, 8 << 20);
+    }
+    post_write(1, 8);
+    assert_int_equal(to_state(d.near.e.qp, DOCK_SQD), 0);
+    if (message) {
+        assert_int_equal(event(5), -1);
+        assert_int_equal(end_recv(&d.far->e, 1, d.far->e.mem, 8), 0);
+    }
+    assert_int_equal(event(3000 * slow_down()), DOCK_EVENT_SQ_DRAINED);
+    assert_true(end_poll(d.near.e.scq, &wc)); // so it lies there now
+    assert_int_equal(wc.id, 0);
+    bool both = end_wait(d.near.e.scq, &wc, 5);
+    assert_int_equal(event(2), -1); // once
+    assert_int_equal(to_state(d.near.e.qp, DOCK_RTS), 0);
+    if (!both)
+        expect(1);
+    duo_close(&d);
+    return !both;
+}
+
 // A long transfer, or a message whose receiver is not ready, is finished first; only then the queue is
 // drained.
 static void drained_is_told_when_what_was_started_is_finished(void **state)
 {
+    unsigned tries = 0;
+
     (void)state;
-    for (unsigned message = 0; message < 2; message++) {
-        struct duo_opts o = {
-            .near = {.mem = 8 << 20}, .far = {.mem = 8 << 20}, .near_knobs = &knobs, .far_knobs = &knobs};
-        struct dock_wc wc;
-        duo_open(&d, SELF_ARENA, &o);
-        if (message) {
-            struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &d.near.e, &sge, 0, 8, &d.mr, 0);
-            assert_int_equal(end_post(&d.near.e, &wr), 0);
-        } else {
-            post_write(0, 8 << 20);
-        }
-        post_write(1, 8); // behind it: is not started any more
-        assert_int_equal(to_state(d.near.e.qp, DOCK_SQD), 0);
-        if (message) {
-            assert_int_equal(event(5), -1);
-            assert_int_equal(end_recv(&d.far->e, 1, d.far->e.mem, 8), 0);
-        }
-        assert_int_equal(event(3000 * slow_down()), DOCK_EVENT_SQ_DRAINED);
-        assert_true(end_poll(d.near.e.scq, &wc)); // so it lies there now
-        assert_int_equal(wc.id, 0);
-        assert_false(end_wait(d.near.e.scq, &wc, 5));
-        assert_int_equal(event(2), -1); // once
-        assert_int_equal(to_state(d.near.e.qp, DOCK_RTS), 0);
-        expect(1);
-        duo_close(&d);
-    }
+    while (!drain(false) && tries < 50)
+        tries++;
+    assert_true(tries < 50);
+    assert_true(drain(true));
 }
 
 static void receives_may_be_posted_before_rtr_and_are_used_after(void **state)
