@@ -38,7 +38,9 @@ extern dock_probe_fn dock_probe_hook; // set before the first device opens
 // hears of less.
 extern bool dock_probe_straight;
 
-#define DOCK_PROBE_STRAIGHT (1ull << 63) // set in the sequence of a moment of the straight way
+// Set in the sequence of a moment.
+#define DOCK_PROBE_STRAIGHT (1ull << 63) // of the straight way
+#define DOCK_PROBE_ATOMIC (1ull << 62)   // of an atomic; where it takes the target's word, that is held
 
 static inline void dock_probe(enum dock_moment at, uint32_t object, uint64_t sequence)
 {

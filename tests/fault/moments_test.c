@@ -2,9 +2,10 @@
 // Every moment that the device tells of, times the side that is struck, times the signal, times a target that
 // polls or sleeps, times a third process on the same shared receive queue. A moment that does not come on a
 // side is told as not reached and counts as nothing; one that comes on neither is missing, and fails. The
-// steps of the straight way of a SEND are rows of their own, of the sender alone. One cell: moments_test
-// MOMENT[@peer|@straight],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]; all of one moment: moments_test
-// MOMENT timeout: 420 long-timeout: 3600
+// steps of the straight ways of a SEND and of a WRITE are rows of their own, and so are those on memory that
+// is not mapped, and of an atomic there, all of the sender alone. One cell: moments_test
+// MOMENT[@peer|@send|@write|@plain|@atomic],SIDE,SIGNAL,busy|asleep,alone|third[,OCCURRENCE]; all of one
+// moment: moments_test MOMENT timeout: 420 long-timeout: 3600
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -17,10 +18,25 @@
 static struct kill_board *board;
 static uint64_t seed;
 
-// A moment of an own queue, of one of the peer's, of the straight way of a SEND.
-enum way { OWN, ABROAD, STRAIGHT };
+// A moment of an own queue, of one of the peer's, of the straight way of a SEND or of a WRITE, on plain
+// memory, of an atomic there, which holds the target's word.
+enum way { OWN, ABROAD, SENT, WRITTEN, PLAIN, ATOMIC, WAYS };
 
-static const char *const way_name[] = {"", "@peer", "@straight"};
+static const char *const way_name[] = {"", "@peer", "@send", "@write", "@plain", "@atomic"};
+
+static const struct kill_cell way_cell[] = {
+    [ABROAD] = {.abroad = true}, [SENT] = {.straight = true, .abroad = true}, [WRITTEN] = {.straight = true},
+    [PLAIN] = {.plain = true},   [ATOMIC] = {.plain = true, .atomic = true},
+};
+
+static enum way way_of(const struct kill_cell *c)
+{
+    if (c->straight)
+        return c->abroad ? SENT : WRITTEN;
+    if (c->plain)
+        return c->atomic ? ATOMIC : PLAIN;
+    return c->abroad ? ABROAD : OWN;
+}
 
 struct sums {
     unsigned cells, reached, missed, bad;
@@ -30,10 +46,7 @@ struct sums {
 
 static void name_of(const struct kill_cell *c, char *out, size_t size)
 {
-    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment],
-             c->straight ? "@straight"
-             : c->abroad ? "@peer"
-                         : "",
+    snprintf(out, size, "%s%s,%s,%s,%s,%s,%u", dock_moment_name[c->moment], way_name[way_of(c)],
              kill_role_name[c->side], kill_how_name[c->how], c->asleep ? "asleep" : "busy",
              c->third ? "third" : "alone", c->occurrence);
 }
@@ -41,10 +54,11 @@ static void name_of(const struct kill_cell *c, char *out, size_t size)
 // Which of its occurrences: some moments are rare.
 static unsigned occurrence_of(const struct kill_cell *c)
 {
-    unsigned most = c->moment == DOCK_AT_CONNECT                                          ? 1
-                    : c->moment == DOCK_AT_REGISTER || c->moment == DOCK_AT_DEREGISTER    ? 3
-                    : c->moment == DOCK_AT_STATE || c->side == KILL_TARGET || c->straight ? 6
-                                                                                          : 30;
+    bool rare = c->moment == DOCK_AT_STATE || c->side == KILL_TARGET || c->straight || c->atomic;
+    unsigned most = c->moment == DOCK_AT_CONNECT                                       ? 1
+                    : c->moment == DOCK_AT_REGISTER || c->moment == DOCK_AT_DEREGISTER ? 3
+                    : rare                                                             ? 6
+                                                                                       : 30;
 
     return 1 + (unsigned)(dock_decide(seed, (uint64_t)c->moment << 8 | c->side << 4 | c->how,
                                       c->asleep * 2u + c->third) %
@@ -86,17 +100,17 @@ static void run_row(int moment, enum way way, enum kill_role side, struct sums *
     unsigned missed = 0, n = 0;
 
     for (unsigned i = 0; i < KILL_HOWS * 4; i++) {
-        struct kill_cell c = {.moment = moment,
-                              .abroad = way == ABROAD,
-                              .straight = way == STRAIGHT,
-                              .side = side,
-                              .how = (enum kill_how)(i / 4),
-                              .asleep = i & 1,
-                              .third = i & 2};
+        struct kill_cell c = way_cell[way];
+        c.moment = moment;
+        c.side = side;
+        c.how = (enum kill_how)(i / 4);
+        c.asleep = i & 1;
+        c.third = i & 2;
         // Under a sanitizer the first, and of the others every other one, by the seed.
         if (i && test_slow() > 1 && (dock_mix(seed + (uint64_t)moment * 256 + i) & 1))
             continue;
-        if (way == STRAIGHT && c.third) // a shared queue is never sent to that way
+        if (way >= SENT &&
+            c.third) // these touch no shared queue, or nothing of it that the long way does not
             continue;
         unsigned before = sums->missed;
         c.occurrence = missed ? 1 : occurrence_of(&c);
@@ -126,7 +140,7 @@ static void demand(int moment, const char *whose, unsigned before, struct sums *
            dock_moment_name[moment], whose, (unsigned long long)seed, dock_moment_name[moment]);
 }
 
-// Completing is done in the own CQ and in the peer's, and a SEND goes two ways: rows of their own.
+// Completing is done in the own CQ and in the peer's, and a request goes two ways: rows of their own.
 static void run_elsewhere(int m, enum way way, struct sums *sums)
 {
     unsigned before = sums->reached;
@@ -146,7 +160,13 @@ static void run_moment(int m, struct sums *sums)
     if (completing)
         run_elsewhere(m, ABROAD, sums);
     if (completing || (m >= DOCK_AT_ENTER && m <= DOCK_AT_PLACE))
-        run_elsewhere(m, STRAIGHT, sums);
+        run_elsewhere(m, SENT, sums);
+    if (completing || m == DOCK_AT_ENTER || m == DOCK_AT_PLACE)
+        run_elsewhere(m, WRITTEN, sums);
+    if (m == DOCK_AT_PLACE) {
+        run_elsewhere(m, PLAIN, sums);
+        run_elsewhere(m, ATOMIC, sums);
+    }
 }
 
 static int find(const char *const *names, int n, const char *name, size_t len)
@@ -161,7 +181,7 @@ static int find(const char *const *names, int n, const char *name, size_t len)
 static struct kill_cell parse(char *text)
 {
     static const char *const sleep_name[] = {"busy", "asleep"}, *const third_name[] = {"alone", "third"};
-    struct kill_cell c = {0};
+    struct kill_cell c;
     char *word[6] = {0};
     int n = 0;
 
@@ -169,8 +189,8 @@ static struct kill_cell parse(char *text)
         word[n++] = w;
     if (n < 5)
         exit(2);
-    c.abroad = strstr(word[0], "@peer") != NULL;
-    c.straight = strstr(word[0], "@straight") != NULL;
+    const char *way = strchr(word[0], '@');
+    c = way_cell[way ? find(way_name, WAYS, way, strlen(way)) : OWN];
     c.moment = find(dock_moment_name, DOCK_MOMENT_COUNT, word[0], strcspn(word[0], "@"));
     c.side = (enum kill_role)find(kill_role_name, 2, word[1], strlen(word[1]));
     c.how = (enum kill_how)find(kill_how_name, KILL_HOWS, word[2], strlen(word[2]));

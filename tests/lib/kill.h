@@ -20,9 +20,10 @@ extern const char *const kill_role_name[KILL_ROLES];
 extern const char *const kill_how_name[KILL_HOWS];
 
 struct kill_cell {
-    int moment;          // enum dock_moment; -1: after `after_us` of traffic
-    bool abroad;         // the moment concerns a queue of the peer, not one of our own
-    bool straight;       // it is one of the straight way of a SEND (fabric/host/send.c)
+    int moment;    // enum dock_moment; -1: after `after_us` of traffic
+    bool abroad;   // the moment concerns a queue of the peer, not one of our own
+    bool straight; // it is one of the straight way: abroad of a SEND (fabric/host/send.c), else of a WRITE
+    bool atomic;   // it is one of an atomic
     unsigned occurrence; // the how-many-th moment, from 1
     unsigned after_us;
     enum kill_role side;

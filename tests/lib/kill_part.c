@@ -19,7 +19,7 @@ static struct {
     int moment, signal;
     dock_a32 left; // 0: not armed
     unsigned occurrence;
-    bool abroad, straight;
+    bool abroad, straight, atomic;
     uint32_t block; // of our own ids
 } strike;
 
@@ -40,7 +40,7 @@ void kill_wrong(const struct kill_part *p, const char *fmt, ...)
 static void at_moment(enum dock_moment at, uint32_t object, uint64_t sequence)
 {
     uint32_t left = dock_peek32(&strike.left);
-    bool straight = on_straight_way;
+    bool straight = on_straight_way, own = object >> DOCK_BLOCK_SHIFT == strike.block;
 
     if (sequence & DOCK_PROBE_STRAIGHT) {
         straight = true;
@@ -48,8 +48,8 @@ static void at_moment(enum dock_moment at, uint32_t object, uint64_t sequence)
     } else if (at == DOCK_AT_ENTER) { // the long way, after a message that failed and was not completed
         straight = on_straight_way = false;
     }
-    if ((int)at != strike.moment || left == 0 || (strike.straight && !straight) ||
-        (strike.abroad && object >> DOCK_BLOCK_SHIFT == strike.block))
+    if ((int)at != strike.moment || left == 0 || (strike.straight && (!straight || own == strike.abroad)) ||
+        (strike.abroad && own) || (strike.atomic && !(sequence & DOCK_PROBE_ATOMIC)))
         return;
     while (left && !dock_claim32(&strike.left, &left, left - 1))
         ;
@@ -68,6 +68,7 @@ void kill_prepare(const struct kill_part *p)
     strike.occurrence = c->occurrence;
     strike.abroad = c->abroad;
     strike.straight = dock_probe_straight = c->straight;
+    strike.atomic = c->atomic;
     strike.signal = c->how == KILL_NOW ? SIGKILL : SIGSTOP;
     dock_probe_hook = at_moment;
 }

@@ -328,7 +328,7 @@ static bool live(struct target *t)
 
 static void open_target(struct target *t)
 {
-    struct dock_config c = {.stopped_ms = KILL_STOPPED_MS};
+    struct dock_config c = {.stopped_ms = KILL_STOPPED_MS, .force_plain = cell(t)->plain}; // never adopted
     struct end_opts o = {
         .mem = KILL_TARGET_BYTES, .plain = cell(t)->plain, .service = cell(t)->rm ? DOCK_RM : DOCK_RC};
     int err = dock_dev_open(&c, &t->dev);

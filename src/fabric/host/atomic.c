@@ -63,6 +63,7 @@ static uint64_t on_mapped_apart(struct dock_conn *c, const struct dock_xfer *x, 
         dock_publish32((dock_a32 *)(void *)word, (uint32_t)apply(x, old));
     else
         dock_publish64((dock_a64 *)(void *)word, apply(x, old));
+    dock_probe(DOCK_AT_PLACE, c->source_qp, DOCK_PROBE_ATOMIC | turn);
     dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
     return old;
 }
@@ -79,6 +80,7 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
     if (!err) {
         uint64_t new = apply(x, *old);
         err = dock_xcopy_to(c->peer->pid, &new, addr, x->len);
+        dock_probe(DOCK_AT_PLACE, c->source_qp, DOCK_PROBE_ATOMIC | turn);
     }
     dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
     return err ? dock_host_fault(err) : DOCK_OK;
@@ -110,6 +112,7 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     }
     *old = x->len == 4 ? on_mapped_short(x, (dock_a32 *)(void *)word.at)
                        : on_mapped(x, (dock_a64 *)(void *)word.at);
+    dock_probe(DOCK_AT_PLACE, c->source_qp, DOCK_PROBE_ATOMIC);
     return DOCK_OK;
 }
 
