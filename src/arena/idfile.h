@@ -22,9 +22,10 @@ struct dock_idrec {
     dock_a32 incarnation; // the slot's last
     dock_a32 pid;
     dock_a64 start_time, pid_namespace;
-    dock_a64 freed; // the table's count of frees when this block was freed: the largest is reused last
-    dock_a32 beats; // of an owner that waits
-    uint8_t reserved[20];
+    dock_a64 freed;  // the table's count of frees when this block was freed: the largest is reused last
+    dock_a32 beats;  // of an owner that waits
+    dock_a32 doubts; // of others, whether this owner is at work where it seems to be
+    uint8_t reserved[16];
 };
 
 struct dock_idhead {

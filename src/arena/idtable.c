@@ -279,3 +279,13 @@ uint32_t dock_idtable_beats(const struct dock_idtable *t, dock_who who)
 {
     return dock_peek32(&t->rec[dock_who_slot(who)].beats);
 }
+
+void dock_idtable_doubt(struct dock_idtable *t, dock_who who)
+{
+    atomic_fetch_add_explicit(&t->rec[dock_who_slot(who)].doubts, 1, memory_order_relaxed);
+}
+
+uint32_t dock_idtable_doubts(const struct dock_idtable *t, dock_who who)
+{
+    return dock_peek32(&t->rec[dock_who_slot(who)].doubts);
+}

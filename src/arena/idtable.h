@@ -82,4 +82,9 @@ bool dock_idtable_gone(const struct dock_idtable *t, dock_who who);
 void dock_idtable_beat(struct dock_idtable *t, dock_who who);
 uint32_t dock_idtable_beats(const struct dock_idtable *t, dock_who who);
 
+// Who waits for a device that does not move asks it where it is at rest: a word that changed by accident is
+// not to be taken for a thread that was stopped. A count of the questions.
+void dock_idtable_doubt(struct dock_idtable *t, dock_who who);
+uint32_t dock_idtable_doubts(const struct dock_idtable *t, dock_who who);
+
 #endif

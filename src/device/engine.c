@@ -93,6 +93,8 @@ static void look_after_ourselves(struct dock_dev *dev)
 {
     if (dock_idtable_evicted(&dev->ids_table, dev->waiter.me))
         dock_dev_fatal(dev);
+    else
+        dock_ways_show_rest(dev);
     dock_peers_check(dev);
     dock_repair_strangers(dev);
     dock_ways_check(dev);

@@ -241,7 +241,8 @@ struct dock_dev {
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
     dock_a64 raw_moved_ns; // when a watched doorbell last moved, or the last one came to be watched
     uint32_t taken_seen;   // taken_by_pollers as the engine last saw it
-    uint32_t ways_turn;    // of dock_ways_check
+    uint32_t ways_turn;    // of dock_ways_check and dock_ways_show_rest
+    uint32_t doubts_seen;  // of others about us, see dock_ways_show_rest
     dock_a32 raw_queues;
     dock_a32 held_events; // CQs that hold an event back
 };
@@ -251,6 +252,7 @@ struct dock_dev {
 void dock_sq_ring(struct dock_sq *sq, enum dock_runner by);
 // Take the token for good (state changes): waits for the holder to leave, nobody runs until _release.
 void dock_sq_hold(struct dock_sq *sq);
+bool dock_sq_try(struct dock_sq *sq); // false: somebody runs the queue
 void dock_sq_release(struct dock_sq *sq);
 // A poster goes: it gives the lock back, with it the token if it has both, and runs what it posted.
 void dock_sq_leave(struct dock_sq *sq, bool both, bool posted);
@@ -329,6 +331,9 @@ struct dock_conn *dock_way(struct dock_qp *qp);
 struct dock_conn *dock_way_to(struct dock_qp *qp, uint32_t id, dock_who who,
                               const struct dock_fabric *fabric);
 void dock_ways_forget(struct dock_qp *qp);
+// Who waits for us in vain asks (dock_idtable_doubt): each way that nobody of ours is at work on is shown to
+// be at rest, whatever became of the word that says so. The engine's, now and then.
+void dock_ways_show_rest(struct dock_dev *dev);
 // Ways of all queues to devices that are dead are given back, and with the last one their mappings. Engine.
 void dock_ways_check(struct dock_dev *dev);
 

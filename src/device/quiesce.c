@@ -9,12 +9,14 @@
 
 #define GAP_NS 100000000ull // between two looks; a longer one was spent stopped
 #define LIFE_NS 1000000u    // a peer is waited for so long before its life is asked for
+#define ASK_NS 20000000u    // and so long before it is asked itself; again each time it was as long
 
 // What we know of a peer that we wait for.
 struct watch {
     dock_who who;
     uint32_t beats;
     uint64_t last_ns, unmoved_ns; // how long we have watched it stand still
+    uint64_t asked_ns;            // how long when it was last asked
 };
 
 // Time that we watched, not time that passed: who was stopped beside the peer must not blame it. Nor is one
@@ -29,6 +31,10 @@ static void look(struct dock_dev *dev, struct watch *w, const struct dock_hazard
     w->unmoved_ns = beats == w->beats ? w->unmoved_ns + (gap < GAP_NS ? gap : GAP_NS) : 0;
     w->beats = beats;
     w->last_ns = now;
+    if (w->unmoved_ns - w->asked_ns < ASK_NS)
+        return;
+    w->asked_ns = w->unmoved_ns;
+    dock_idtable_doubt(&dev->ids_table, w->who); // if it is at rest, it says so: dock_ways_show_rest
 }
 
 // A peer that was stopped in the middle of its work is endured for a while, then declared dead. If it ever

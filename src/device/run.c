@@ -224,6 +224,11 @@ void dock_sq_hold(struct dock_sq *sq)
         sched_yield();
 }
 
+bool dock_sq_try(struct dock_sq *sq)
+{
+    return take(sq) == MINE;
+}
+
 void dock_sq_release(struct dock_sq *sq)
 {
     while (!let_go(sq))

@@ -156,13 +156,20 @@ static bool has_ways(const struct dock_qp *qp)
     return dock_service_names(qp->attr.service) || qp->attr.xrc == DOCK_XRC_INI;
 }
 
+static bool any(const struct dock_qp *qp)
+{
+    (void)qp;
+    return true;
+}
+
 // One that was not looked at in this turn, pinned: its token is not to be waited for under the device's lock.
-static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn)
+static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn,
+                                       bool (*suits)(const struct dock_qp *qp))
 {
     struct dock_qp *qp;
 
     pthread_mutex_lock(&dev->lock);
-    for (qp = dev->qps; qp && (qp->ways_turn == turn || !has_ways(qp)); qp = qp->next)
+    for (qp = dev->qps; qp && (qp->ways_turn == turn || !suits(qp)); qp = qp->next)
         ;
     if (qp) {
         qp->ways_turn = turn;
@@ -172,16 +179,52 @@ static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn)
     return qp;
 }
 
-void dock_ways_check(struct dock_dev *dev)
+static void look_at_each(struct dock_dev *dev, bool (*suits)(const struct dock_qp *qp),
+                         void (*look)(struct dock_qp *qp))
 {
     struct dock_qp *qp;
 
-    if (!dock_peers_lost(dev))
-        return;
-    for (uint32_t turn = ++dev->ways_turn; (qp = next_to_look_at(dev, turn));) {
-        drop_dead(qp);
+    for (uint32_t turn = ++dev->ways_turn; (qp = next_to_look_at(dev, turn, suits));) {
+        look(qp);
         atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
     }
+}
+
+void dock_ways_check(struct dock_dev *dev)
+{
+    if (dock_peers_lost(dev))
+        look_at_each(dev, has_ways, drop_dead);
+}
+
+// Our own count decides. The token is held, so nobody is at work on this way.
+static void show_rest(struct dock_conn *c)
+{
+    if (c->peer && c->hazard)
+        dock_publish64(&c->hazard->busy, c->hazard_value); // pairs with await_peer in quiesce.c
+}
+
+// What is in flight is at work by other hands.
+static void rest_of(struct dock_qp *qp)
+{
+    if (!dock_sq_try(&qp->sq))
+        return;
+    if (!qp->sq.flight) {
+        show_rest(&qp->conn);
+        for (uint32_t i = 0; i < qp->ways.size; i++)
+            for (struct dock_conn *c = qp->ways.bucket[i]; c; c = c->next)
+                show_rest(c);
+    }
+    dock_sq_release(&qp->sq);
+}
+
+void dock_ways_show_rest(struct dock_dev *dev)
+{
+    uint32_t asked = dock_idtable_doubts(&dev->ids_table, dev->waiter.me);
+
+    if (asked == dev->doubts_seen)
+        return;
+    dev->doubts_seen = asked;
+    look_at_each(dev, any, rest_of);
 }
 
 void dock_ways_forget(struct dock_qp *qp)

@@ -213,6 +213,54 @@ static void the_word_of_used_hazards_is_not_believed_when_it_goes_down(void **st
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+static void write_word(struct end *from, struct end *to)
+{
+    struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, from, &sge, 0, 8, to->mr, to->mr->va);
+    struct dock_wc wc = {.status = 0xfff};
+
+    wr_aim(&wr, dock_qp_number(to->qp));
+    assert_int_equal(end_post(from, &wr), 0);
+    assert_true(end_wait(from->scq, &wc, 10000 * slow_down()));
+    assert_int_equal(wc.status, DOCK_OK);
+}
+
+// The word of a device at rest says by accident that it works in our memory: it is asked, and puts that
+// right.
+static void a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is(void **state)
+{
+    struct dock_config patient = {.stopped_ms = 20000 * slow_down()};
+    static const enum dock_service service[] = {DOCK_RC, DOCK_RM};
+    struct dock_dev *mine, *theirs;
+    struct dock_mr *mr;
+
+    (void)state;
+    assert_int_equal(dock_dev_open(&patient, &mine), 0);
+    assert_int_equal(dock_dev_open(NULL, &theirs), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct end_opts o = {.service = service[i]};
+        struct end a, b;
+        end_open(&a, mine, &o);
+        end_open(&b, theirs, &o);
+        pair_connect(&a, &b);
+        write_word(&b, &a);
+        assert_int_equal(dock_peek64(&mine->hazards[dock_hazards_used(mine) - 1].owner) >> 32,
+                         dock_dev_who(theirs));
+        atomic_fetch_xor(&mine->hazards[dock_hazards_used(mine) - 1].busy, 1);
+        assert_int_equal(dock_mr_register(mine, a.pd, (uintptr_t)a.mem, 64, (uintptr_t)a.mem,
+                                          DOCK_ACCESS_REMOTE_READ, &mr),
+                         0);
+        assert_int_equal(dock_mr_deregister(mr), 0); // waits for who seems to be at work
+        assert_false(dock_idtable_evicted(&mine->ids_table, dock_dev_who(theirs)));
+        assert_int_equal(dock_dev_usable(theirs), 0);
+        write_word(&b, &a);
+        end_close(&b);
+        end_close(&a);
+    }
+    assert_int_equal(dock_dev_close(theirs), 0);
+    assert_int_equal(dock_dev_close(mine), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +269,7 @@ int main(void)
         cmocka_unit_test(a_message_cut_by_the_port_leaves_its_receive_to_the_next),
         cmocka_unit_test(datagrams_of_many_senders_are_counted_exactly),
         cmocka_unit_test(the_word_of_used_hazards_is_not_believed_when_it_goes_down),
+        cmocka_unit_test(a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is),
     };
 
     return cmocka_run_group_tests_name("services that lose messages, words that peers write", tests,
