@@ -62,6 +62,8 @@ struct sent {
 
 struct point {
     struct end e;
+    struct point *via;      // whose queue sends for this one: its own, or one that reaches several targets
+    unsigned index;         // among those that send by that queue, which stand in a row behind its owner
     struct pool *pool;      // NULL: receives of its own
     struct dock_mr *window; // over the area, for the peer
     struct dock_mr *spare;  // bound and taken back in the midst of the traffic
@@ -250,7 +252,7 @@ static inline struct dock_wr build(struct point *p, struct sent *s, struct dock_
                                   DOCK_OP_FOR,   DOCK_OP_FXOR,  DOCK_OP_NOP,          DOCK_OP_BIND};
     uint64_t r = dock_decide(p->seed, 0, p->posted);
     struct dock_wr wr = {.op = bye ? DOCK_OP_SEND : ops[r % sizeof ops],
-                         .id = p->posted,
+                         .id = (uint64_t)p->index << 32 | p->posted,
                          .rkey = p->theirs->mr.rkey,
                          .token = p->theirs->mr.token,
                          .sge = sge,
@@ -304,7 +306,7 @@ static inline bool point_post(struct point *p, bool bye)
     if (p->bye_sent || p->posted - p->covered == DEPTH)
         return false;
     struct dock_wr wr = build(p, &p->sent[p->posted % DEPTH], sge, bye);
-    if (end_post(&p->e, &wr))
+    if (end_post(&p->via->e, &wr))
         point_die(p, "a WR that fits was refused");
     p->posted++;
     p->bye_sent = bye;
@@ -324,18 +326,26 @@ static inline void verify(struct point *p, uint64_t n)
         point_die(p, "an atomic returned another value than was there");
 }
 
+static inline void cover(struct point *p, uint64_t n, uint32_t status)
+{
+    if (status)
+        point_die(p, "a WR failed");
+    if (n < p->covered || n >= p->posted || !p->sent[n % DEPTH].signaled)
+        point_die(p, "a completion of what was not signaled");
+    for (; p->covered <= n; p->covered++)
+        verify(p, p->covered);
+}
+
+// Of all that send by its queue.
 static inline bool point_poll_sends(struct point *p)
 {
     struct dock_wc wc;
     bool any = false;
 
-    while (end_poll(p->e.scq, &wc)) {
-        if (wc.status)
-            point_die(p, "a WR failed");
-        if (wc.id < p->covered || wc.id >= p->posted || !p->sent[wc.id % DEPTH].signaled)
-            point_die(p, "a completion of what was not signaled");
-        for (; p->covered <= wc.id; p->covered++)
-            verify(p, p->covered);
+    while (p->via == p && end_poll(p->e.scq, &wc)) {
+        if (wc.id >> 32 >= PROCESSES)
+            point_die(p, "a completion of nobody's");
+        cover(p + (wc.id >> 32), (uint32_t)wc.id, wc.status);
         any = true;
     }
     return any;

@@ -6,9 +6,10 @@
 // connected ones share a receive queue, and reach half of what they reach through windows; a third thread
 // sends datagrams. What
 // a queue pair does follows from the seed and its number alone: DRYDOCK_SEED=... repeats it, up to who is
-// faster. One thread of each process has connected queues, the other ones that name their target.
-// Under ThreadSanitizer, which sees one process, the processes are threads of it with a device each: views of
-// one arena share their mapping, so it sees the devices over one alias.
+// faster. One thread of each process has connected queues, the other ones that name their target: it sends to
+// all its peers by the first of them. Under ThreadSanitizer, which sees one process, the processes are
+// threads of it with a device each: views of one arena share their mapping, so it sees the devices over one
+// alias.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,18 +76,21 @@ static void open_point(struct point *p, struct dock_dev *dev, unsigned process, 
                        unsigned thread, uint32_t pd, struct pool *pool)
 {
     unsigned mine = slot_of(process, peer, thread);
+    bool rm = thread % 2;
     // A process is its own peer by one queue pair that is connected to itself.
-    struct end_opts o = {.wr = DEPTH,
+    struct end_opts o = {.wr = rm ? PROCESSES * DEPTH : DEPTH,
                          .sge = 4,
                          .inline_max = 128,
-                         .cqe = 4 * DEPTH,
+                         .cqe = 4 * PROCESSES * DEPTH,
                          .mem = POINT_BYTES,
-                         .service = thread % 2 ? DOCK_RM : DOCK_RC,
+                         .service = rm ? DOCK_RM : DOCK_RC,
                          .plain = (process + peer + thread) % 2,
                          .pd = pd,
                          .srq = pool ? pool->srq : NULL};
 
     memset(p, 0, sizeof *p);
+    p->index = rm ? peer : 0;
+    p->via = p - p->index;
     p->pool = pool;
     end_open(&p->e, dev, &o);
     p->number = mine;
@@ -138,7 +142,7 @@ static void *work(void *arg)
 // Both halves of a process: threads with queue pairs, and one with datagrams.
 struct half {
     struct dock_dev *dev;
-    uint32_t pd; // of the connected ones
+    uint32_t pd;
     struct pool pool;
     struct worker worker[THREADS];
     struct datagrams datagrams;
@@ -172,7 +176,7 @@ static void open_half(struct half *h, unsigned me)
     open_pool(&h->pool, h->dev, h->pd);
     for (unsigned t = 0; t < THREADS; t++)
         for (unsigned i = 0; i < PROCESSES; i++)
-            open_point(&h->worker[t].point[i], h->dev, me, i, t, t % 2 ? 0 : h->pd, t % 2 ? NULL : &h->pool);
+            open_point(&h->worker[t].point[i], h->dev, me, i, t, h->pd, t % 2 ? NULL : &h->pool);
     datagrams_open(&h->datagrams, h->dev, board, me);
 }
 
