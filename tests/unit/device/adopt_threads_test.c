@@ -305,6 +305,49 @@ static int debugged(void *arg)
     return under_threads(NULL);
 }
 
+static bool traced(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    int tracer = 0;
+
+    while (f && !tracer && fgets(line, sizeof line, f))
+        sscanf(line, "TracerPid: %d", &tracer);
+    if (f)
+        fclose(f);
+    return tracer != 0;
+}
+
+// Until it is attached; its end of the pipe closes when it ends.
+static int under_gdb(void *arg)
+{
+    int *ends = arg;
+    struct pollfd gone = {.fd = ends[0]};
+
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    close(ends[1]);
+    while (!traced())
+        if (poll(&gone, 1, 5) > 0)
+            return 77; // it is not there, or may not
+    close(ends[0]);
+    return under_threads(NULL);
+}
+
+static pid_t start_gdb(pid_t program, const int *ends)
+{
+    char pid[12], log[] = "/dev/null";
+    pid_t gdb = fork();
+
+    if (gdb)
+        return gdb;
+    close(ends[0]);
+    snprintf(pid, sizeof pid, "%d", (int)program);
+    if (!freopen(log, "w", stdout) || !freopen(log, "w", stderr) || !freopen(log, "r", stdin))
+        _exit(1);
+    execlp("gdb", "gdb", "-q", "-nx", "-batch", "-p", pid, "-ex", "continue", (char *)NULL);
+    _exit(1);
+}
+
 // Nobody may trace at all.
 static int not_allowed(void *arg)
 {
@@ -332,6 +375,26 @@ static void under_a_debugger(void **state)
 {
     (void)state;
     expect(debugged, NULL);
+}
+
+static void under_gdb_itself(void **state)
+{
+    int ends[2], status;
+
+    (void)state;
+#ifdef DOCK_SANITIZED
+    skip(); // it reads symbols for seconds; the debugger above is as good
+#endif
+    assert_int_equal(pipe(ends), 0);
+    pid_t program = test_fork(under_gdb, ends), gdb = start_gdb(program, ends);
+    close(ends[0]);
+    close(ends[1]);
+    enum test_end end = test_await(program, &status, 60000 * slow_down());
+    test_kill(gdb);
+    assert_int_equal(end, TEST_EXITED);
+    if (status == 77)
+        skip();
+    assert_int_equal(status, 0);
 }
 
 static void *until_killed(void *arg)
@@ -381,6 +444,7 @@ int main(void)
         cmocka_unit_test(no_store_is_lost_in_a_container),
         cmocka_unit_test(where_nobody_can_be_stopped),
         cmocka_unit_test(under_a_debugger),
+        cmocka_unit_test(under_gdb_itself),
         cmocka_unit_test(killed_in_the_middle),
     };
 
