@@ -4,7 +4,7 @@
 include(GNUInstallDirs)
 set(DOCK_LIBDIR lib/drydock)
 
-foreach(part drydock_so face_verbs face_urma_common face_urma face_tpsa face_rdmacm face_shmem drydock_preload)
+foreach(part drydock_so face_verbs face_urma_common face_urma face_tpsa face_ubagg face_rdmacm face_shmem drydock_preload)
     if(TARGET ${part})
         set_target_properties(${part} PROPERTIES INSTALL_RPATH "$ORIGIN")
         install(TARGETS ${part} LIBRARY DESTINATION ${DOCK_LIBDIR})

@@ -72,8 +72,9 @@ static void print_directory(void)
 
 static void print_libraries(void)
 {
-    static const char *const names[] = {"libibverbs.so.1",     "librdmacm.so.1", "liburma.so.0",
-                                        "liburma_common.so.0", "libtpsa.so.0",   "libdrydock_preload.so"};
+    static const char *const names[] = {"libibverbs.so.1",      "librdmacm.so.1", "liburma.so.0",
+                                        "liburma_common.so.0",  "libtpsa.so.0",   "liburma_ubagg.so.0",
+                                        "libdrydock_preload.so"};
     struct dock_loader loader;
     int rc = dock_loader_find(&loader);
 

@@ -43,6 +43,8 @@ grep -ohE '\buvs_[a-z0-9_]+,' tests/face/urma/tpsa_test.c | tr -d , | sort -u >"
 grep -ohE '\buvs_[a-z0-9_]+\)' tests/face/urma/tpsa_test.c | tr -d ')' | sort -u >>"$work/uvs-called"
 missing=$(comm -23 "$work/uvs" <(sort -u "$work/uvs-called"))
 [ -z "$missing" ] || { echo "not called in tests/face/urma/tpsa_test.c:" $missing; fail=1; }
+grep -q 'CALL(urma_write_affinity\|dlsym(ubagg, "urma_write_affinity")' tests/face/urma/tpsa_test.c ||
+    { echo "not called in tests/face/urma/tpsa_test.c: urma_write_affinity"; fail=1; }
 for name in $(grep -E ', REFUSED,' "$work/rows" | sed -E 's/ROW\((\w+).*/\1/' | sort -u); do
     grep -q "\`$name\`" docs/urma-errors.md || { echo "refused, and not in docs/urma-errors.md: $name"; fail=1; }
 done

@@ -50,4 +50,7 @@ exports liburma_common.so.0
 
 listed uvs_api.h >"$work/expected"
 exports libtpsa.so.0
+
+listed urma_ubagg.h >"$work/expected"
+exports liburma_ubagg.so.0
 exit $fail

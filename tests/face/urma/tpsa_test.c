@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // libtpsa, as programs take it: by dlopen. What it can tell it tells; what would need hardware it refuses,
-// and a wrong argument before that.
+// and a wrong argument before that. And liburma_ubagg, whose one function has nothing to choose from.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +11,13 @@
 
 #include <dlfcn.h>
 
+#include <ub/umdk/urma/urma_ubagg.h>
 #include <ub/umdk/urma/uvs_api.h>
 
+#include "base/log.h"
 #include "face/urma/lib/uend.h"
 
-static void *lib;
+static void *lib, *ubagg;
 static uvs_eid_t ours, nobodys = {{1}};
 static uvs_path_set_t path;
 static char name[64];
@@ -92,6 +94,49 @@ static void each_call_refuses_what_it_must(void **state)
                          rows[i].got);
 }
 
+static void a_choice_of_chips_is_refused_and_posts_nothing(void **state)
+{
+    struct uend_options halves = {.mode = URMA_TM_RM, .halves = true};
+    __typeof__(&urma_write_affinity) affine =
+        (__typeof__(&urma_write_affinity))dlsym(ubagg, "urma_write_affinity");
+    urma_jfs_wr_flag_t flag = {.bs = {.complete_enable = 1}};
+    struct uend l, r;
+    uint64_t from, to;
+
+    (void)state;
+    CHECK(affine != NULL);
+    upair_open(&l, &r, &halves);
+    from = (uintptr_t)l.buf;
+    to = l.raddr;
+    memcpy(l.buf, "affinity", 8);
+    const struct {
+        urma_jfs_t *jfs;
+        urma_target_jetty_t *target;
+        urma_target_seg_t *remote, *local;
+        const char *why;
+    } rows[] = {
+        {NULL, l.target, l.there, l.seg, "urma_write_affinity"},
+        {l.jfs, NULL, l.there, l.seg, "urma_write_affinity"},
+        {l.jfs, l.target, NULL, l.seg, "urma_write_affinity"},
+        {l.jfs, l.target, l.there, l.seg, "has_drv_ext"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK_INT(
+            affine(rows[i].jfs, rows[i].target, rows[i].remote, rows[i].local, to, from, 8, flag, 1, 0, 0),
+            URMA_EINVAL);
+        if (!strstr(dock_log_last(), rows[i].why))
+            check_failed(__FILE__, __LINE__, "row %zu: expected a reason with %s, got: %s", i, rows[i].why,
+                         dock_log_last());
+    }
+    ucr_expect_empty(l.jfc, 1);
+    CHECK(!memchr(r.buf, 'a', 8));
+    CHECK_INT(urma_write(l.jfs, l.target, l.there, l.seg, to, from, 8, flag, 1),
+              0); // what it would have been
+    ucr_expect(l.jfc, 1, URMA_CR_SUCCESS, NULL);
+    CHECK(!memcmp(r.buf, "affinity", 8));
+    upair_close(&l, &r);
+}
+
 // Beside liburma.so: under a sanitizer dlopen does not look where the program was told to.
 static void *open_beside_liburma(const char *file)
 {
@@ -119,13 +164,16 @@ static int open_the_library(void **state)
     lib = open_beside_liburma("libtpsa.so");
     if (!lib)
         check_failed(__FILE__, __LINE__, "expected libtpsa.so beside liburma.so, got: %s", dlerror());
+    ubagg = open_beside_liburma("liburma_ubagg.so");
+    if (!ubagg)
+        check_failed(__FILE__, __LINE__, "expected liburma_ubagg.so beside liburma.so, got: %s", dlerror());
     return 0;
 }
 
 static int close_the_library(void **state)
 {
     (void)state;
-    return dlclose(lib);
+    return dlclose(lib) | dlclose(ubagg);
 }
 
 int main(void)
@@ -133,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_way_leads_from_our_eid_to_any),
         cmocka_unit_test(each_call_refuses_what_it_must),
+        cmocka_unit_test(a_choice_of_chips_is_refused_and_posts_nothing),
     };
 
     return cmocka_run_group_tests_name("libtpsa", tests, open_the_library, close_the_library);

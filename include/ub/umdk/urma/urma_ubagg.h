@@ -188,8 +188,9 @@ typedef struct bondp_path {
     uint32_t least_load;
 } bondp_path_t;
 
-// urma_write with a choice of chips: of the aggregated device's own library (liburma_ubagg), which drydock
-// does not have. Declared so that programs compile; they do not link with -lurma.
+// urma_write with a choice of chips, of the aggregating device's own library (liburma_ubagg). The device here
+// has one chip and aggregates nothing: URMA_EINVAL, as for every request with an extension; also for NULL
+// (jfs, target_jfr, dst_tseg). Nothing is posted.
 urma_status_t urma_write_affinity(urma_jfs_t *jfs, urma_target_jetty_t *target_jfr,
                                   urma_target_seg_t *dst_tseg, urma_target_seg_t *src_tseg, uint64_t dst,
                                   uint64_t src, uint32_t len, urma_jfs_wr_flag_t flag, uint64_t user_ctx,
