@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <ub/umdk/urma/udma/udma_u_ctl.h>
 #include <ub/umdk/urma/urma_perf.h>
 
 #include "base/log.h"
@@ -24,7 +25,7 @@ static urma_jfc_cfg_t jfc_cfg;
 static urma_jfs_cfg_t jfs_cfg;
 static urma_jfr_cfg_t jfr_cfg;
 static urma_jetty_cfg_t jetty_cfg;
-static urma_jetty_grp_cfg_t grp_cfg;
+static urma_jetty_grp_cfg_t grp_cfg, endless_grp;
 static urma_seg_cfg_t seg_cfg;
 static urma_get_tp_cfg_t tp_cfg;
 static urma_token_t token = {UEND_TOKEN};
@@ -107,6 +108,233 @@ static urma_status_t post_(urma_jfs_wr_t *wr)
     return status;
 }
 
+// ---- what is accepted is undone at once: 0, or what the refusal said
+
+static int gone_jfc(urma_jfc_t *o)
+{
+    return o ? (int)urma_delete_jfc(o) : errno;
+}
+
+static int gone_jfs(urma_jfs_t *o)
+{
+    return o ? (int)urma_delete_jfs(o) : errno;
+}
+
+static int gone_jfr_(urma_jfr_t *o)
+{
+    return o ? (int)urma_delete_jfr(o) : errno;
+}
+
+static int gone_jetty_(urma_jetty_t *o)
+{
+    return o ? (int)urma_delete_jetty(o) : errno;
+}
+
+static int gone_jetty(urma_target_jetty_t *o)
+{
+    return o ? (int)urma_unimport_jetty(o) : errno;
+}
+
+static int gone_jfr(urma_target_jetty_t *o)
+{
+    return o ? (int)urma_unimport_jfr(o) : errno;
+}
+
+static int gone_own_seg(urma_target_seg_t *o)
+{
+    return o ? (int)urma_unregister_seg(o) : errno;
+}
+
+static int gone_seg(urma_target_seg_t *o)
+{
+    return o ? (int)urma_unimport_seg(o) : errno;
+}
+
+#define made_jfc(...) gone_jfc(jfc_with(__VA_ARGS__))
+#define made_jfs(...) gone_jfs(jfs_with(__VA_ARGS__))
+#define made_jfr(...) gone_jfr_(jfr_with(__VA_ARGS__))
+#define made_jetty(...) gone_jetty_(jetty_with(__VA_ARGS__))
+#define made_seg(...) gone_own_seg(seg_with(__VA_ARGS__))
+#define imported(...) gone_jetty(import_with(__VA_ARGS__))
+#define imported_jfr(token, ...)                                                                             \
+    gone_jfr(urma_import_jfr(l.ctx, &(urma_rjfr_t){.jfr_id = peer.rjfr.jfr_id, __VA_ARGS__}, token))
+#define imported_seg(...)                                                                                    \
+    gone_seg(urma_import_seg(                                                                                \
+        l.ctx, &(urma_seg_t){.ubva = peer.seg.ubva, .token_id = peer.seg.token_id, __VA_ARGS__}, NULL, 0,    \
+        no_flag))
+
+static int made_group(uint32_t id, const char *name)
+{
+    urma_jetty_grp_cfg_t cfg = {.id = id};
+    urma_jetty_grp_t *g;
+
+    snprintf(cfg.name, sizeof cfg.name, "%s", name);
+    g = urma_create_jetty_grp(l.ctx, &cfg);
+    return g ? (int)urma_delete_jetty_grp(g) : errno;
+}
+
+// A life in steps up to the call that is looked at, and back.
+#define STEP_TO(kind)                                                                                        \
+    static int life_of_##kind(urma_##kind##_t *o, urma_status_t (*last)(urma_##kind##_t *))                  \
+    {                                                                                                        \
+        int status = 0;                                                                                      \
+                                                                                                             \
+        if (last != urma_free_##kind)                                                                        \
+            status = (int)urma_active_##kind(o);                                                             \
+        if (!status && last != urma_free_##kind)                                                             \
+            status = (int)urma_deactive_##kind(o);                                                           \
+        return status + (int)urma_free_##kind(o);                                                            \
+    }
+
+STEP_TO(jfc)
+STEP_TO(jfs)
+STEP_TO(jfr)
+STEP_TO(jetty)
+
+static int step_jfc(uint32_t of_depth, urma_status_t (*last)(urma_jfc_t *))
+{
+    urma_jfc_t *o;
+    urma_status_t status = urma_alloc_jfc(l.ctx, &(urma_jfc_cfg_t){.depth = of_depth}, &o);
+
+    return status ? (int)status : life_of_jfc(o, last);
+}
+
+static int step_jfs(urma_jfc_t *jfc, uint32_t of_depth, urma_status_t (*last)(urma_jfs_t *))
+{
+    urma_jfs_cfg_t cfg = jfs_cfg;
+    urma_status_t status;
+    urma_jfs_t *o;
+
+    cfg.jfc = jfc;
+    cfg.depth = of_depth;
+    status = urma_alloc_jfs(l.ctx, &cfg, &o);
+    return status ? (int)status : life_of_jfs(o, last);
+}
+
+static int step_jfr(urma_jfc_t *jfc, urma_status_t (*last)(urma_jfr_t *))
+{
+    urma_jfr_cfg_t cfg = jfr_cfg;
+    urma_status_t status;
+    urma_jfr_t *o;
+
+    cfg.jfc = jfc;
+    status = urma_alloc_jfr(l.ctx, &cfg, &o);
+    return status ? (int)status : life_of_jfr(o, last);
+}
+
+static int step_jetty(urma_jfr_t *jfr, urma_jfc_t *jfc, urma_status_t (*last)(urma_jetty_t *))
+{
+    urma_jetty_cfg_t cfg = jetty_cfg;
+    urma_status_t status;
+    urma_jetty_t *o;
+
+    cfg.shared.jfr = jfr;
+    cfg.shared.jfc = jfc;
+    status = urma_alloc_jetty(l.ctx, &cfg, &o);
+    return status ? (int)status : life_of_jetty(o, last);
+}
+
+// Order 0 becomes the mode's own, in the caller's configuration.
+static int told_order(urma_transport_mode_t of_mode)
+{
+    urma_jfs_cfg_t cfg = jfs_cfg;
+    int gone;
+
+    cfg.trans_mode = of_mode;
+    gone = gone_jfs(urma_create_jfs(l.ctx, &cfg));
+    return gone ? -gone : (int)cfg.flag.bs.order_type;
+}
+
+static int unbound_rc(urma_status_t (*call)(urma_jetty_t *))
+{
+    urma_jetty_cfg_t cfg = rc.jetty->jetty_cfg;
+    urma_jetty_t *o = urma_create_jetty(rc.ctx, &cfg);
+    int status = o ? (int)call(o) : -1;
+
+    return gone_jetty_(o) ? -1 : status;
+}
+
+// An RC jetty and a target that are of two orders.
+static int bound_of_another_order(void)
+{
+    urma_rjetty_t at = uend_address(&rcr).rjetty;
+    urma_jetty_cfg_t cfg = rc.jetty->jetty_cfg;
+    urma_target_jetty_t *t;
+    urma_jetty_t *o = urma_create_jetty(rc.ctx, &cfg);
+    int status = -1;
+
+    at.flag.bs.order_type = URMA_OT;
+    t = urma_import_jetty(rc.ctx, &at, &token);
+    if (o && t)
+        status = (int)urma_bind_jetty(o, t);
+    return gone_jetty(t) || gone_jetty_(o) ? -1 : status;
+}
+
+// Members until one is refused: errno, when there were as many as are announced.
+static int filled_group(void)
+{
+    urma_jetty_grp_cfg_t cfg = {.token_value = {UEND_TOKEN}, .name = "full"};
+    urma_jetty_cfg_t jcfg = l.jetty->jetty_cfg;
+    urma_jetty_t *member[64] = {NULL};
+    uint32_t n = 0;
+    int error;
+
+    cfg.flag.bs.token_policy = URMA_TOKEN_PLAIN_TEXT;
+    jcfg.jetty_grp = urma_create_jetty_grp(l.ctx, &cfg);
+    while (n < 64 && (member[n] = urma_create_jetty(l.ctx, &jcfg)))
+        n++;
+    error = n == cap.max_jetty_in_jetty_grp ? errno : -(int)n;
+    for (uint32_t i = 0; i < n; i++)
+        urma_delete_jetty(member[i]);
+    return urma_delete_jetty_grp(jcfg.jetty_grp) ? -1 : error;
+}
+
+// Fields of a description that are not the jetty's.
+static int wrong_fields(void)
+{
+    const urma_jetty_cfg_t *c = &l.jetty->jetty_cfg;
+    urma_rjetty_t *d;
+    uint32_t bytes;
+    int wrong;
+
+    if (urma_get_rjetty(l.jetty, &d, &bytes))
+        return -1;
+    wrong = (bytes != sizeof *d) + (d->type != URMA_JETTY) + (d->trans_mode != URMA_TM_RM) +
+            (d->tp_type != URMA_RTP) + (d->policy != 0) + (d->flag.bs.order_type != URMA_OI) +
+            (d->flag.bs.token_policy != c->shared.jfr->jfr_cfg.flag.bs.token_policy) +
+            (memcmp(&d->jetty_id, &l.jetty->jetty_id, sizeof d->jetty_id) != 0);
+    urma_put_rjetty(d);
+    return wrong;
+}
+
+static int seg_of_own_token(void)
+{
+    urma_token_id_t *id = urma_alloc_token_id(l.ctx);
+    urma_seg_cfg_t cfg = seg_cfg;
+    int gone;
+
+    cfg.flag.bs.token_id_valid = 1;
+    cfg.token_id = id;
+    gone = gone_own_seg(urma_register_seg(l.ctx, &cfg));
+    return gone + (int)urma_free_token_id(id);
+}
+
+#define AT ((uintptr_t)h.buf)
+#define write_(to, here, bytes, from)                                                                        \
+    urma_write(h.jfs, h.target, h.there, from, to, here, bytes, no_wr_flag, 0)
+#define read_(here, at, bytes) urma_read(h.jfs, h.target, h.seg, h.there, here, at, bytes, no_wr_flag, 0)
+#define send_(here, bytes, from, flag) urma_send(h.jfs, h.target, from, here, bytes, flag, 0)
+
+static int level_after(urma_vlog_level_t level)
+{
+    int got;
+
+    urma_log_set_level(level);
+    got = (int)urma_log_get_level();
+    urma_log_set_level(URMA_VLOG_LEVEL_INFO);
+    return got;
+}
+
 // ---- the table, as functions and as rows
 
 #pragma GCC diagnostic push
@@ -121,6 +349,13 @@ static urma_status_t post_(urma_jfs_wr_t *wr)
     }
 #include "face/urma/bad_input_rows.h"
 #undef ROW
+#define ROW(function, what, kind, expected, call)                                                            \
+    static long long CAT(more_, __LINE__)(void)                                                              \
+    {                                                                                                        \
+        return (long long)(call);                                                                            \
+    }
+#include "face/urma/accepted_rows.h"
+#undef ROW
 #pragma GCC diagnostic pop
 
 static const struct row {
@@ -131,6 +366,9 @@ static const struct row {
 } rows[] = {
 #define ROW(function, what, kind, expected, call) {#function, what, kind, expected, CAT(row_, __LINE__)},
 #include "face/urma/bad_input_rows.h"
+#undef ROW
+#define ROW(function, what, kind, expected, call) {#function, what, kind, expected, CAT(more_, __LINE__)},
+#include "face/urma/accepted_rows.h"
 #undef ROW
 };
 
@@ -236,6 +474,7 @@ static int open_all(void **state)
     seg_cfg = (urma_seg_cfg_t){SEG_USUAL};
     tp_cfg = (urma_get_tp_cfg_t){
         .flag.bs.rtp = 1, .trans_mode = URMA_TM_RM, .local_eid = l.ctx->eid, .peer_eid = r.ctx->eid};
+    memset(endless_grp.name, 'n', sizeof endless_grp.name);
     uend_wr(&l, &a_send, URMA_OPC_SEND, 1, 0, 8);
     long_piece = (urma_sge_t){.addr = (uintptr_t)l.buf, .len = cap.max_jfs_inline_len + 1, .tseg = l.seg};
     recv_wr = (urma_jfr_wr_t){.src = {.sge = a_send.local, .num_sge = 1}};
