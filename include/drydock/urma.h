@@ -20,7 +20,10 @@
 
 #include "drydock/direct.h"
 
-enum { DRYDOCK_DOORBELL_AT = 0x80 };
+enum {
+    DRYDOCK_DOORBELL_AT = 0x80,
+    DRYDOCK_INLINE = 176, // what a queue has whose configuration says 0
+};
 
 static inline uint32_t drydock_rounded(uint32_t depth)
 {
@@ -29,6 +32,17 @@ static inline uint32_t drydock_rounded(uint32_t depth)
     while (n < depth)
         n *= 2;
     return n;
+}
+
+// Bytes of the send ring of a queue with this configuration, for who gives the memory for it
+// (URMA_JFS_SQE_BASE_ADDR). `own`: the program rings (URMA_JFS_DB_STATUS), and the depth counts blocks.
+static inline uint64_t drydock_send_ring_bytes(const urma_jfs_cfg_t *cfg, bool own)
+{
+    uint32_t bytes = cfg->max_inline_data ? cfg->max_inline_data : DRYDOCK_INLINE;
+    uint32_t longest = cfg->max_sge * 16u > bytes ? cfg->max_sge * 16u : bytes;
+    uint32_t blocks = (80 + longest + 63) / 64; // behind the control part of a WRITE with notify
+
+    return drydock_rounded(own ? cfg->depth : cfg->depth * blocks) * 64ull;
 }
 
 // Of the ring of completions; *fits of them may wait in it.

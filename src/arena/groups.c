@@ -42,9 +42,7 @@ static bool is_group(const struct dock_group_member *m, const uint8_t gid[16])
 
 static bool gone(const struct dock_idtable *ids, uint64_t member)
 {
-    uint32_t block = (uint32_t)member >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1);
-
-    return dock_idtable_owner(ids, block) != (dock_who)(member >> 32);
+    return dock_idtable_owner_of(ids, (uint32_t)member) != (dock_who)(member >> 32);
 }
 
 // An entry for the taker alone, NULL when all are in use. `dead`: also those whose device is gone.

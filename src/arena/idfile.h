@@ -25,7 +25,8 @@ struct dock_idrec {
     dock_a64 freed;  // the table's count of frees when this block was freed: the largest is reused last
     dock_a32 beats;  // of an owner that waits
     dock_a32 doubts; // of others, whether this owner is at work where it seems to be
-    uint8_t reserved[16];
+    dock_a32 named;  // nothing of the block's: who has the queue id of the record's number, below 256
+    uint8_t reserved[12];
 };
 
 struct dock_idhead {

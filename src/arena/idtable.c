@@ -81,6 +81,11 @@ static void reap(struct dock_idtable *t)
         if (who && dock_who_slot(who) != block && dock_acquire32(&t->rec[dock_who_slot(who)].who) != who)
             free_block(t, block, who);
     }
+    for (uint32_t id = 1; id <= DOCK_CHOSEN_MAX; id++) {
+        dock_who who = dock_acquire32(&t->rec[id].named);
+        if (who && dock_acquire32(&t->rec[dock_who_slot(who)].who) != who)
+            dock_claim32(&t->rec[id].named, &who, 0);
+    }
 }
 
 // The free block that was freed longest ago, 0 if there is none.
@@ -192,6 +197,36 @@ void dock_idtable_less(struct dock_idtable *t, dock_who who, uint32_t block)
         free_block(t, block, who);
 }
 
+int dock_idtable_choose(struct dock_idtable *t, dock_who who, uint32_t id)
+{
+    int ret;
+
+    if (!id || id > DOCK_CHOSEN_MAX)
+        return dock_refuse(-EINVAL, "id %u: 1 to %u can be chosen, 0 leaves it to the device", id,
+                           DOCK_CHOSEN_MAX);
+    if (!dock_idtable_mine(t, who))
+        return dock_refuse(-ESRCH, "device %u is not of this process", dock_who_slot(who));
+    ret = dock_idfile_lock(t->file);
+    if (ret)
+        return ret;
+    if (dock_peek32(&t->rec[id].named))
+        reap(t);
+    if (dock_peek32(&t->rec[id].named))
+        ret = dock_refuse(-EEXIST, "id %u is taken on this host", id);
+    else
+        dock_publish32(&t->rec[id].named, who); // pairs with the acquire in dock_idtable_owner_of
+    dock_idfile_unlock(t->file);
+    return ret;
+}
+
+void dock_idtable_unchoose(struct dock_idtable *t, dock_who who, uint32_t id)
+{
+    dock_who owner = who;
+
+    if (id <= DOCK_CHOSEN_MAX && dock_idtable_mine(t, who))
+        dock_claim32(&t->rec[id].named, &owner, 0);
+}
+
 void dock_idtable_leave(struct dock_idtable *t, dock_who who)
 {
     uint32_t slot = dock_who_slot(who);
@@ -201,6 +236,8 @@ void dock_idtable_leave(struct dock_idtable *t, dock_who who)
     for (uint32_t block = 1; block < DOCK_SLOTS; block++)
         if (block != slot && dock_peek32(&t->rec[block].who) == who)
             free_block(t, block, who);
+    for (uint32_t id = 1; id <= DOCK_CHOSEN_MAX; id++)
+        dock_idtable_unchoose(t, who, id);
     // First the lock: another device of this process may take the slot as soon as it is free.
     dock_idfile_release(t->file, slot);
     free_block(t, slot, who);
@@ -219,6 +256,13 @@ void dock_idtable_unlock(struct dock_idtable *t)
 dock_who dock_idtable_owner(const struct dock_idtable *t, uint32_t block)
 {
     return block < DOCK_SLOTS ? dock_acquire32(&t->rec[block].who) : 0;
+}
+
+dock_who dock_idtable_owner_of(const struct dock_idtable *t, uint32_t id)
+{
+    id &= DOCK_ID_MASK;
+    return id > DOCK_CHOSEN_MAX ? dock_idtable_owner(t, id >> DOCK_BLOCK_SHIFT)
+                                : dock_acquire32(&t->rec[id].named);
 }
 
 static bool is_current(const struct dock_idtable *t, dock_who who)

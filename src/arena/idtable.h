@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The table of id blocks: a small file in the runtime directory that every device maps. Queue ids are 20
 // bits; 4,096 blocks of 256. The record of a block names the device that owns it, so an id leads to its
-// owner through one load. Block 0 is never given; freed blocks are reused last.
+// owner through one load. Freed blocks are reused last. Block 0 is never given: its ids, 1 to 255, are there
+// to be chosen, and each has an owner of its own.
 // Whoever comes first makes the file. Changes are made under a POSIX record lock on it, which a dying
 // process gives back, so the table has no half-made state to repair.
 #ifndef DOCK_ARENA_IDTABLE_H
@@ -52,8 +53,15 @@ int dock_idtable_more(struct dock_idtable *t, dock_who who, uint32_t *block);
 void dock_idtable_less(struct dock_idtable *t, dock_who who, uint32_t block);
 void dock_idtable_leave(struct dock_idtable *t, dock_who who);
 
+// Take the id that was chosen, 1..DOCK_CHOSEN_MAX, until it is given back or `who` leaves. -EINVAL, -EEXIST:
+// a living device has it, -ESRCH as above.
+int dock_idtable_choose(struct dock_idtable *t, dock_who who, uint32_t id);
+void dock_idtable_unchoose(struct dock_idtable *t, dock_who who, uint32_t id);
+
 // The device that owns `block` now; 0 if nobody. One acquire load, any thread.
 dock_who dock_idtable_owner(const struct dock_idtable *t, uint32_t block);
+// The same of a queue id: of its block, or of itself.
+dock_who dock_idtable_owner_of(const struct dock_idtable *t, uint32_t id);
 // The owner record of `who`; -ESRCH if that incarnation is gone.
 int dock_idtable_lookup(const struct dock_idtable *t, dock_who who, struct dock_owner *out);
 

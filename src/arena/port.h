@@ -205,6 +205,7 @@ enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES }
 #define DOCK_ATTN_LIMIT 16u  // a shared receive queue fell below its limit
 #define DOCK_ATTN_ERRORS (DOCK_ATTN_ACCESS | DOCK_ATTN_REQUEST | DOCK_ATTN_LOCAL)
 #define DOCK_ATTN_FLUSH 32u // set by the owner: the queue failed, its receives are to be flushed
+#define DOCK_ATTN_EMPTY 64u // a group was sent to that has no members
 
 #define DOCK_PEER_ANY (1u << 31) // an open target: one-sided requests of any queue are answered
 

@@ -70,7 +70,7 @@ static void attend_queue(struct dock_qp *qp)
         dock_qp_raise(qp, DOCK_EVENT_QP_ACCESS_ERR);
     else if (why & DOCK_ATTN_REQUEST)
         dock_qp_raise(qp, DOCK_EVENT_QP_REQ_ERR);
-    else if (why & DOCK_ATTN_FLUSH && dock_qp_urma(&qp->attr))
+    else if (why & (DOCK_ATTN_FLUSH | DOCK_ATTN_LOCAL) && dock_qp_urma(&qp->attr))
         dock_qp_raise(qp, DOCK_EVENT_QP_FATAL); // URMA: the queue went to its error state by itself
 }
 
@@ -119,6 +119,7 @@ void dock_attend(struct dock_dev *dev)
     if (dock_peek32(&dev->port->fatal))
         dock_dev_bury_queues(dev);
     attend_cqs(dev);
+    dock_bundles_attend(dev);
     while ((qp = next_in_need(dev))) {
         attend_queue(qp);
         atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c

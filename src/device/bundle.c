@@ -13,6 +13,11 @@ struct dock_bundle {
     struct dock_grprec *list; // what peers see of the two below: they may have written there, we believe ours
     uint32_t count, member[DOCK_BUNDLE_MAX];
     uint64_t off;
+    struct dock_bundle *next;
+    bool told; // that it was sent to without members; by dev->lock
+    struct dock_events *events;
+    void *user;
+    dock_a32 events_got;
 };
 
 static void publish(struct dock_bundle *g)
@@ -25,11 +30,33 @@ static void publish(struct dock_bundle *g)
     r->rq = g->off;
     r->cq = 0;
     r->sum = dock_qrec_sum(r);
+    dock_set32(&r->attention, 0);
+    dock_set32(&r->first_cause, 0);
     dock_publish32(&r->serial, dock_peek32(&r->serial) + 1);
     dock_publish32(&r->state, DOCK_RTS); // pairs with the acquire in dock_host_pick
 }
 
-int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, struct dock_bundle **out)
+static void enlist(struct dock_bundle *g)
+{
+    pthread_mutex_lock(&g->dev->lock);
+    g->next = g->dev->bundles;
+    g->dev->bundles = g;
+    pthread_mutex_unlock(&g->dev->lock);
+}
+
+static void delist(struct dock_bundle *g)
+{
+    struct dock_bundle **at = &g->dev->bundles;
+
+    pthread_mutex_lock(&g->dev->lock);
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+    pthread_mutex_unlock(&g->dev->lock);
+}
+
+int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, uint32_t number,
+                       struct dock_bundle **out)
 {
     struct dock_bundle *g = calloc(1, sizeof *g);
     int err;
@@ -37,7 +64,7 @@ int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, str
     if (!g)
         return dock_no_memory("a group of queues");
     g->dev = dev;
-    err = dock_id_take(dev, dock_id_other(g), &g->number);
+    err = dock_id_take(dev, dock_id_other(g), number, &g->number);
     if (err)
         goto no_id;
     err = dock_arena_alloc(&dev->arena, sizeof *g->list, 64, &g->off);
@@ -48,6 +75,7 @@ int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, str
     memset(g->list, 0, sizeof *g->list);
     g->list->policy = policy;
     publish(g);
+    enlist(g);
     *out = g;
     return 0;
 no_list:
@@ -70,6 +98,8 @@ int dock_bundle_destroy(struct dock_bundle *g)
         return dock_refuse(-EBUSY, "group %u still has %u members", g->number, count);
     dock_publish32(&g->rec->state, DOCK_GONE); // pairs with the acquire in dock_host_pick
     dock_quiesce(dev, NULL);
+    delist(g);
+    dock_events_forget(g->events, g, &g->events_got);
     dock_arena_free(&dev->arena, g->off, sizeof *g->list);
     dock_id_give(dev, g->number);
     free(g);
@@ -89,6 +119,8 @@ int dock_bundle_join(struct dock_bundle *g, uint32_t number)
     n = g->count;
     if (n < DOCK_BUNDLE_MAX) {
         g->count = n + 1;
+        g->told = false;
+        dock_set32(&g->rec->attention, 0);
         g->member[n] = number;
         dock_set32(&g->list->member[n], number);
         dock_publish32(&g->list->count, n + 1); // the member before the count; pairs with dock_host_pick
@@ -110,4 +142,41 @@ void dock_bundle_leave(struct dock_bundle *g, uint32_t number)
         break;
     }
     pthread_mutex_unlock(&g->dev->lock);
+}
+
+// The flag stays while the group is empty: it keeps senders from ringing at every try. That the group has no
+// members we know better than they.
+static void attend(struct dock_bundle *g)
+{
+    struct dock_event e = {.kind = DOCK_EVENT_BUNDLE_EMPTY, .user = g->user, .object = g};
+
+    if (!dock_peek32(&g->rec->attention) || (!g->count && g->told))
+        return;
+    if (g->count) {
+        dock_set32(&g->rec->attention, 0);
+        return;
+    }
+    g->told = true;
+    dock_event_raise(g->dev, g->events, &e, &g->events_got);
+}
+
+void dock_bundles_attend(struct dock_dev *dev)
+{
+    pthread_mutex_lock(&dev->lock);
+    for (struct dock_bundle *g = dev->bundles; g; g = g->next)
+        attend(g);
+    pthread_mutex_unlock(&dev->lock);
+}
+
+void dock_bundle_set_events(struct dock_bundle *g, struct dock_events *ev, void *user)
+{
+    pthread_mutex_lock(&g->dev->lock);
+    g->events = ev;
+    g->user = user;
+    pthread_mutex_unlock(&g->dev->lock);
+}
+
+dock_a32 *dock_bundle_events_got(struct dock_bundle *g)
+{
+    return &g->events_got;
 }

@@ -85,7 +85,7 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
     cq->chan = attr->chan;
     cq->user = attr->user;
     cq->lock_free = attr->lock_free;
-    err = dock_id_take(dev, dock_id_other(cq), &cq->id);
+    err = dock_id_take(dev, dock_id_other(cq), attr->number, &cq->id);
     if (err)
         goto no_id;
     err = allocate(cq, attr);

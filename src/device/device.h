@@ -167,6 +167,7 @@ struct dock_cq_attr {
     bool lock_free;         // the caller serialises poll
     bool ignore_overrun;    // the oldest are overwritten instead of an error
     bool stamps;            // completions carry the time (dock_wc.stamp_ns, CLOCK_MONOTONIC)
+    uint32_t number;        // as dock_qp_attr.number
 };
 
 int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out);
@@ -220,7 +221,9 @@ uint32_t dock_srq_users(const struct dock_rq *srq); // queue pairs
 // ---- groups of queues: one number for several RM queues of a device. Who sends to it names the group in its
 // WR (dock_wr.bundle); the member is picked when the request is begun, by turns or by the WR's hint.
 
-int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, struct dock_bundle **out);
+// `number`: as dock_qp_attr.number.
+int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, uint32_t number,
+                       struct dock_bundle **out);
 int dock_bundle_destroy(struct dock_bundle *bundle); // -EBUSY while it has members
 uint32_t dock_bundle_number(const struct dock_bundle *bundle);
 
@@ -273,8 +276,13 @@ struct dock_qp_attr {
     enum dock_xrc xrc;
     uint64_t xrcd;      // of an XRC target or shared queue: its domain
     bool short_atomics; // an atomic whose SGE has 4 bytes works on 4 bytes (else a length error)
+    uint32_t number;    // the number that it is to have, 1 to DOCK_CHOSEN_MAX (-EEXIST: it is taken); 0: any
+    void *ring; // memory of the caller's for the send ring, dock_qp_ring_bytes of it; NULL: the device's
     void *user;
 };
+
+// What the send ring of such a queue takes.
+uint64_t dock_qp_ring_bytes(const struct dock_qp_attr *attr);
 
 int dock_qp_create(struct dock_dev *dev, const struct dock_qp_attr *attr, struct dock_qp **out);
 // From any state. Its completions still in a CQ are removed.
@@ -381,12 +389,13 @@ enum dock_event_kind {
     DOCK_EVENT_PORT_ACTIVE,
     DOCK_EVENT_PORT_ERR,
     DOCK_EVENT_GID_CHANGE,
+    DOCK_EVENT_BUNDLE_EMPTY, // somebody sent to a group without members: once, until it has had one again
 };
 
 struct dock_event {
     enum dock_event_kind kind;
-    void *user;   // of the object: qp, cq, srq; NULL for the device
-    void *object; // struct dock_qp, dock_cq or dock_rq, for dock_event_ack
+    void *user;   // of the object: qp, cq, srq, group; NULL for the device
+    void *object; // struct dock_qp, dock_cq, dock_rq or dock_bundle, for dock_event_ack
 };
 
 // A queue of events with a pollable fd; a face opens one per context. An event of an object goes to the
@@ -412,5 +421,6 @@ void dock_listener_ack(struct dock_listener *l);
 void dock_listener_end(struct dock_listener *l); // blocks until what it got is acknowledged
 void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev);
 void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev);
+void dock_bundle_set_events(struct dock_bundle *bundle, struct dock_events *ev, void *user);
 
 #endif

@@ -150,6 +150,8 @@ static dock_a32 *got_of(const struct dock_event *ev)
     case DOCK_EVENT_SRQ_LIMIT:
     case DOCK_EVENT_SRQ_ERR:
         return &((struct dock_rq *)ev->object)->events_got;
+    case DOCK_EVENT_BUNDLE_EMPTY:
+        return dock_bundle_events_got(ev->object);
     default:
         return &((struct dock_qp *)ev->object)->events_got;
     }

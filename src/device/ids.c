@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Queue ids: 20 bits, from the blocks that this device holds. An id that was given back is given again as
-// late as possible, so that a stale number finds nobody.
+// late as possible, so that a stale number finds nobody. Those of block 0 are taken by who chooses them, one
+// by one; each device has records for all of them.
 #include <errno.h>
 #include <stdlib.h>
 
 #include "device/internal.h"
 
-static int add_block(struct dock_dev *dev, uint32_t block)
+static int make_block(struct dock_dev *dev, uint32_t block)
 {
     void **objects = calloc(256, sizeof *objects);
     uint64_t off;
@@ -21,9 +22,17 @@ static int add_block(struct dock_dev *dev, uint32_t block)
     }
     dev->object[block] = objects;
     dev->record[block] = dock_arena_at(&dev->arena, off);
-    dev->ids.blocks[dev->ids.count++] = block;
     dock_publish64(&dev->port->block[block], off); // pairs with find_queue of the peers
     return 0;
+}
+
+static int add_block(struct dock_dev *dev, uint32_t block)
+{
+    int err = make_block(dev, block);
+
+    if (!err)
+        dev->ids.blocks[dev->ids.count++] = block;
+    return err;
 }
 
 static int more(struct dock_dev *dev)
@@ -42,7 +51,7 @@ static int more(struct dock_dev *dev)
     return err;
 }
 
-// The next free id behind the cursor; 0 if there is none (0 is in block 0, which nobody has).
+// The next free id behind the cursor; 0 if there is none (0 is in block 0, which is not in the list).
 static uint32_t next_free(struct dock_dev *dev)
 {
     struct dock_ids *ids = &dev->ids;
@@ -58,11 +67,32 @@ static uint32_t next_free(struct dock_dev *dev)
     return 0;
 }
 
-int dock_id_take(struct dock_dev *dev, void *object, uint32_t *id)
+static int take_chosen(struct dock_dev *dev, void *object, uint32_t id)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&dev->ids.lock);
+    if (!dev->object[0])
+        err = make_block(dev, 0);
+    if (!err)
+        err = dock_idtable_choose(&dev->ids_table, dev->waiter.me, id);
+    if (!err)
+        dev->object[0][id] = object;
+    pthread_mutex_unlock(&dev->ids.lock);
+    return err;
+}
+
+int dock_id_take(struct dock_dev *dev, void *object, uint32_t chosen, uint32_t *id)
 {
     struct dock_ids *ids = &dev->ids;
     int err = 0;
 
+    if (chosen) {
+        err = take_chosen(dev, object, chosen);
+        if (!err)
+            *id = chosen;
+        return err;
+    }
     pthread_mutex_lock(&ids->lock);
     // A new block is taken while a quarter of the old ids is free: reuse stays far away.
     if (ids->used * 4 >= ids->count * 256 * 3)
@@ -81,7 +111,10 @@ void dock_id_give(struct dock_dev *dev, uint32_t id)
 {
     pthread_mutex_lock(&dev->ids.lock);
     dev->object[id >> DOCK_BLOCK_SHIFT][id & 255] = NULL;
-    dev->ids.used--;
+    if (id <= DOCK_CHOSEN_MAX)
+        dock_idtable_unchoose(&dev->ids_table, dev->waiter.me, id);
+    else
+        dev->ids.used--;
     pthread_mutex_unlock(&dev->ids.lock);
 }
 
@@ -94,5 +127,6 @@ void dock_ids_close(struct dock_dev *dev)
 {
     for (uint32_t i = 0; i < dev->ids.count; i++)
         free(dev->object[dev->ids.blocks[i]]);
+    free(dev->object[0]);
     dev->ids.count = 0;
 }

@@ -213,6 +213,7 @@ struct dock_dev {
     pthread_mutex_t lock; // of what follows
     struct dock_qp *qps, *raws;
     struct dock_cq *cqs;
+    struct dock_bundle *bundles;
     uint32_t n_qp, n_cq, n_srq, n_mr, n_mw, n_pd;
     struct dock_mr **mr; // by tid
     uint8_t *variant;    // by tid: of its last keys
@@ -462,7 +463,8 @@ void dock_qp_raise(struct dock_qp *qp, enum dock_event_kind kind); // to all who
 void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got);
 
 // ---- ids.c
-int dock_id_take(struct dock_dev *dev, void *object, uint32_t *id);
+// The id `chosen` (-EINVAL, -EEXIST), or for 0 any.
+int dock_id_take(struct dock_dev *dev, void *object, uint32_t chosen, uint32_t *id);
 void dock_id_give(struct dock_dev *dev, uint32_t id);
 void dock_ids_close(struct dock_dev *dev);
 struct dock_qrec *dock_id_record(struct dock_dev *dev, uint32_t id);
@@ -488,6 +490,8 @@ void dock_pd_drop(struct dock_dev *dev, uint32_t pd);
 // ---- bundle.c
 int dock_bundle_join(struct dock_bundle *g, uint32_t number);
 void dock_bundle_leave(struct dock_bundle *g, uint32_t number);
+void dock_bundles_attend(struct dock_dev *dev);
+dock_a32 *dock_bundle_events_got(struct dock_bundle *g);
 
 // ---- rq.c
 int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint32_t pd, uint32_t id,

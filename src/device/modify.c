@@ -21,7 +21,7 @@ bool dock_eid_is_local(struct dock_dev *dev, const uint8_t eid[16])
 
 int dock_reach(struct dock_dev *dev, const uint8_t eid[16], uint32_t id, unsigned ms)
 {
-    dock_who who = dock_idtable_owner(&dev->ids_table, id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+    dock_who who = dock_idtable_owner_of(&dev->ids_table, id);
 
     if (!who || !dock_eid_is_local(dev, eid))
         return -EHOSTUNREACH;
@@ -65,7 +65,7 @@ static void connect_to_peer(struct dock_qp *qp)
     if (qp->attr.service != DOCK_RC && qp->attr.service != DOCK_UC)
         return;
     if (dock_eid_is_local(dev, qp->eid))
-        who = dock_idtable_owner(&dev->ids_table, qp->dest_qp >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+        who = dock_idtable_owner_of(&dev->ids_table, qp->dest_qp);
     qp->conn.fabric->disconnect(&qp->conn);
     dock_conn_init(&qp->conn, qp, qp->dest_qp, who);
     qp->sq.x.target = qp->dest_qp;

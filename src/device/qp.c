@@ -18,9 +18,14 @@ static uint32_t blocks_per_wr(const struct dock_qp_attr *a)
     return most < 2 ? 2 : most;
 }
 
-static uint64_t ring_bytes(uint32_t blocks)
+static uint32_t ring_blocks(const struct dock_qp_attr *a)
 {
-    return (uint64_t)blocks * DOCK_BLOCK;
+    return dock_power_of_two(a->raw ? a->max_send_wr : a->max_send_wr * blocks_per_wr(a));
+}
+
+uint64_t dock_qp_ring_bytes(const struct dock_qp_attr *attr)
+{
+    return (uint64_t)ring_blocks(attr) * DOCK_BLOCK;
 }
 
 static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
@@ -71,21 +76,37 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     c->fabric = dev->fabric ? dev->fabric : who == dev->waiter.me ? &dock_fabric_self : &dock_fabric_host;
 }
 
+// Of the caller's memory only: peers look into the rings of completions and receives, this one is ours alone.
+static int place_send_ring(struct dock_qp *qp)
+{
+    uint64_t bytes = dock_qp_ring_bytes(&qp->attr);
+    int err;
+
+    if (qp->attr.ring) {
+        qp->sq.post.ring = qp->attr.ring;
+        memset(qp->attr.ring, 0, bytes);
+        return 0;
+    }
+    err = dock_arena_alloc(&qp->dev->arena, bytes, 64, &qp->ring_off);
+    if (err)
+        return err;
+    qp->ring_size = bytes;
+    qp->sq.post.ring = dock_arena_at(&qp->dev->arena, qp->ring_off);
+    return 0;
+}
+
 static int make_send_ring(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
     struct dock_sq *sq = &qp->sq;
-    uint32_t depth = qp->attr.max_send_wr, start = dev->start_index;
-    uint32_t blocks = dock_power_of_two(qp->attr.raw ? depth : depth * blocks_per_wr(&qp->attr));
-    int err = dock_arena_alloc(&dev->arena, ring_bytes(blocks), 64, &qp->ring_off);
+    uint32_t depth = qp->attr.max_send_wr, start = dev->start_index, blocks = ring_blocks(&qp->attr);
+    int err = place_send_ring(qp);
 
     if (err)
         return err;
-    qp->ring_size = ring_bytes(blocks);
     sq->post.wrid = calloc(blocks, sizeof *sq->post.wrid);
     if (!sq->post.wrid)
         return dock_no_memory("a send queue");
-    sq->post.ring = dock_arena_at(&dev->arena, qp->ring_off);
     sq->post.doorbell = &qp->rec->doorbell; // a raw queue has a page of its own
     sq->post.state = &qp->rec->state;
     sq->post.executed = &qp->rec->executed;
@@ -261,7 +282,7 @@ static int make(struct dock_dev *dev, const struct dock_qp_attr *attr, struct do
     qp->recv_cq = attr->recv_cq ? attr->recv_cq : attr->send_cq;
     qp->rd_atomic = 1;
     pthread_mutex_init(&qp->modify, NULL);
-    err = dock_id_take(dev, qp, &qp->number);
+    err = dock_id_take(dev, qp, attr->number, &qp->number);
     if (err)
         goto no_id;
     qp->rec = dock_id_record(dev, qp->number);

@@ -238,7 +238,7 @@ int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, stru
     err = dock_count_up(dev, &dev->n_srq, dev->limits.max_srq, "shared receive queues");
     if (err)
         goto no_count;
-    err = dock_id_take(dev, dock_id_other(dev), &id); // nobody looks a shared queue up
+    err = dock_id_take(dev, dock_id_other(dev), 0, &id); // nobody looks a shared queue up
     if (err)
         goto no_id;
     err = dock_rq_create(dev, attr->max_wr, attr->max_sge, attr->pd, id, &rq);

@@ -105,7 +105,7 @@ struct dock_conn *dock_way(struct dock_qp *qp)
     struct dock_dev *dev = qp->dev;
     const struct dock_xfer *x = &qp->sq.x;
     uint32_t id = qp->sq.post.xrc ? x->srq : x->target;
-    dock_who who = dock_idtable_owner(&dev->ids_table, id >> DOCK_BLOCK_SHIFT & (DOCK_SLOTS - 1));
+    dock_who who = dock_idtable_owner_of(&dev->ids_table, id);
 
     // Of each request, not of the first: the number may have another owner by now. If it has none, the old
     // way finds out that nobody is there.

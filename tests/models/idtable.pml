@@ -10,7 +10,7 @@
  *   WHO_FIRST         the next owner writes `who` first
  *   UNORDERED_WHO     ... or it may be visible first
  *
- * pairs: arena/idtable.c: dock_idtable_more settle.
+ * pairs: arena/idtable.c: dock_idtable_more dock_idtable_choose settle.
  */
 #define VARS 2
 #define PROCS 3

@@ -219,6 +219,8 @@ uint32_t dock_host_pick(struct dock_conn *c, uint32_t hint)
                       c->dest_qp, id);
             id = 0;
         }
+    } else if (g && n == 0 && !dock_peek32(&c->queue->attention)) {
+        dock_host_attend(c, DOCK_ATTN_EMPTY);
     }
     dock_direct_leave(c);
     return id;

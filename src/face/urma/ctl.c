@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Calls past the common interface, by number. The numbers are UDMA's (ub/umdk/urma/udma/udma_u_ctl.h). Those
 // that make and end queues, or ask what a device without a chip can answer, are done; those that want queues
-// in the caller's memory, a kind of queue that only a chip has, or its registers are refused, each in words.
+// that peers write in the caller's memory, a kind of queue that only a chip has, or its registers are
+// refused, each in words.
 #include <ub/umdk/urma/udma/udma_u_ctl.h>
 
 #include "face/urma/urma_face.h"
@@ -32,7 +33,8 @@ static void *named(const void *in)
     return object;
 }
 
-static const char *const own_rings = "rings lie in the device's memory, not in the caller's";
+static const char *const own_rings =
+    "rings that peers write, and doorbells, lie in the device's memory, not in the caller's";
 
 // ---- JFC
 
@@ -84,11 +86,27 @@ static urma_status_t delete_jfr(urma_context_t *ctx, const void *in, void *out)
 
 // ---- JFS and jetty: `sqebb_num` blocks hold as many requests of one block
 
-static urma_status_t check_sends(const char *what, enum udma_u_jetty_type type, union udma_jfs_flag flag)
+static urma_status_t check_sends(const char *what, enum udma_u_jetty_type type,
+                                 const struct udma_u_jfs_cstm_cfg *c)
 {
+    union udma_jfs_flag others = c->flag;
+
+    others.bs.sq_cstm = 0;
     if (type != UDMA_U_NORMAL_JETTY_TYPE)
         return no_chip(what, "of that kind only a chip has them");
-    return flag.value ? no_chip(what, own_rings) : URMA_SUCCESS;
+    return others.value ? no_chip(what, own_rings) : URMA_SUCCESS;
+}
+
+static urma_status_t place_ring(struct ur_sends *s, const struct udma_u_jfs_cstm_cfg *c)
+{
+    if (!c->flag.bs.sq_cstm)
+        return URMA_SUCCESS;
+    if (!c->sq.buff || (uintptr_t)c->sq.buff % DOCK_BLOCK || !c->sq.buff_size)
+        return dock_refuse(URMA_FAIL, "urma_user_ctl: a send ring in %u bytes at %p: no ring",
+                           c->sq.buff_size, c->sq.buff);
+    s->ring = c->sq.buff;
+    s->ring_room = c->sq.buff_size;
+    return URMA_SUCCESS;
 }
 
 static void *doorbell_of(const struct ur_sends *s)
@@ -106,16 +124,18 @@ static urma_status_t create_jfs(urma_context_t *ctx, const void *in, void *out)
     urma_status_t status;
 
     memcpy(&c, in, sizeof c);
-    status = check_sends("a JFS", c.jetty_type, c.cstm_cfg.flag);
-    if (!status && c.id)
-        status = no_chip("a JFS", "the device gives the ids, ask for 0");
+    status = check_sends("a JFS", c.jetty_type, &c.cstm_cfg);
     if (status)
         return status;
     if (c.sqebb_num)
         c.base_cfg.depth = c.sqebb_num;
-    info.jfs = urma_create_jfs(ctx, &c.base_cfg);
-    if (!info.jfs)
+    if (urma_alloc_jfs(ctx, &c.base_cfg, &info.jfs))
         return URMA_FAIL;
+    ur_jfs(info.jfs)->s.number = c.id;
+    if (place_ring(&ur_jfs(info.jfs)->s, &c.cstm_cfg) || urma_active_jfs(info.jfs)) {
+        urma_free_jfs(info.jfs);
+        return URMA_FAIL;
+    }
     info.jfs->urma_jfs_opt.urma_jfs_pi_type = c.pi_type;
     info.db_addr = doorbell_of(&ur_jfs(info.jfs)->s);
     memcpy(out, &info, sizeof info);
@@ -136,16 +156,19 @@ static urma_status_t create_jetty(urma_context_t *ctx, const void *in, void *out
     urma_status_t status;
 
     memcpy(&c, in, sizeof c);
-    status = check_sends("a jetty", c.jetty_type, c.jfs_cstm.flag);
+    status = check_sends("a jetty", c.jetty_type, &c.jfs_cstm);
     if (!status && c.jfr_cstm.flag.value)
         status = no_chip("a jetty", own_rings);
     if (status)
         return status;
     if (c.sqebb_num)
         c.base_cfg.jfs_cfg.depth = c.sqebb_num;
-    info.jetty = urma_create_jetty(ctx, &c.base_cfg);
-    if (!info.jetty)
+    if (urma_alloc_jetty(ctx, &c.base_cfg, &info.jetty))
         return URMA_FAIL;
+    if (place_ring(&ur_jetty(info.jetty)->s, &c.jfs_cstm) || urma_active_jetty(info.jetty)) {
+        urma_free_jetty(info.jetty);
+        return URMA_FAIL;
+    }
     info.jetty->urma_jetty_opt.jfs_opt.urma_jfs_pi_type = c.pi_type;
     info.db_addr = doorbell_of(&ur_jetty(info.jetty)->s);
     memcpy(out, &info, sizeof info);

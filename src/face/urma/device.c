@@ -215,6 +215,8 @@ urma_status_t urma_query_device(urma_device_t *dev, urma_device_attr_t *dev_attr
     memcpy(dev_attr->guid.raw, dock_identity()->guid, sizeof dock_identity()->guid);
     dev_attr->dev_cap = *ur_caps();
     dev_attr->port_cnt = 1;
+    dev_attr->reserved_jetty_id_min = 1; // those that a program may choose
+    dev_attr->reserved_jetty_id_max = DOCK_CHOSEN_MAX;
     dev_attr->port_attr[0] = (urma_port_attr_t){.max_mtu = URMA_MTU_4096,
                                                 .state = URMA_PORT_ACTIVE,
                                                 .active_width = URMA_LINK_X4,

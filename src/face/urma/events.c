@@ -91,7 +91,7 @@ void urma_ack_jfc(urma_jfc_t *jfc[], uint32_t nevents[], uint32_t jfc_cnt)
 // ---- asynchronous events
 
 // The element of the event. A queue's user pointer leads to its struct ur_sends, that of a JFC and of a
-// JFR's receives to the object itself.
+// JFR's receives, and of a group, to the object itself.
 static bool translate(const struct dock_event *d, urma_async_event_t *event)
 {
     const struct ur_sends *s = d->user;
@@ -133,6 +133,8 @@ static enum dock_event_kind device_kind(urma_async_event_type_t type)
         return DOCK_EVENT_CQ_ERR;
     case URMA_EVENT_JFR_LIMIT:
         return DOCK_EVENT_SRQ_LIMIT;
+    case URMA_EVENT_JETTY_GRP_ERR:
+        return DOCK_EVENT_BUNDLE_EMPTY;
     default:
         return DOCK_EVENT_QP_FATAL;
     }

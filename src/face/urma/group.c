@@ -34,7 +34,7 @@ static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_
     if (!err)
         err = dock_bundle_create(
             ur_dev(ctx), cfg->policy == URMA_JETTY_GRP_POLICY_RR ? DOCK_BUNDLE_TURN : DOCK_BUNDLE_HINT,
-            &g->dev);
+            cfg->id, &g->dev);
     if (err) {
         free(g->g.jetty_list);
         free(g);
@@ -43,6 +43,7 @@ static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_
     g->g.urma_ctx = ctx;
     g->g.cfg = *cfg;
     g->users = 1;
+    dock_bundle_set_events(g->dev, ur_context(ctx)->events, g);
     ur_fill_id(&g->g.jetty_grp_id, ctx, dock_bundle_number(g->dev));
     pthread_mutex_init(&g->g.list_mutex, NULL);
     pthread_mutex_init(&g->g.event_mutex, NULL);
@@ -60,9 +61,9 @@ static int share(struct ur_group *g, const urma_jetty_grp_cfg_t *cfg)
     const urma_jetty_grp_cfg_t *c = &g->g.cfg;
 
     if (c->policy != cfg->policy || c->flag.bs.token_policy != cfg->flag.bs.token_policy ||
-        c->token_value.token != cfg->token_value.token)
-        return dock_refuse(-EINVAL, "urma_create_jetty_grp: group %s is there, with another policy or token",
-                           c->name);
+        c->token_value.token != cfg->token_value.token || (cfg->id && cfg->id != dock_bundle_number(g->dev)))
+        return dock_refuse(
+            -EINVAL, "urma_create_jetty_grp: group %s is there, with another policy, token or id", c->name);
     g->users++;
     return 0;
 }
@@ -78,9 +79,6 @@ urma_jetty_grp_t *urma_create_jetty_grp(urma_context_t *ctx, urma_jetty_grp_cfg_
     if (cfg->policy != URMA_JETTY_GRP_POLICY_RR && cfg->policy != URMA_JETTY_GRP_POLICY_HASH_HINT)
         return ur_none(dock_refuse(-EINVAL, "urma_create_jetty_grp: policy %d: by turns (0), by hint (1)",
                                    (int)cfg->policy));
-    if (cfg->id)
-        return ur_none(
-            dock_refuse(-EINVAL, "urma_create_jetty_grp: id %u: the device gives the ids", cfg->id));
     pthread_mutex_lock(&lock);
     g = find(ctx, cfg->name);
     err = g ? share(g, cfg) : make(ctx, cfg, &g);

@@ -58,6 +58,7 @@ int ur_jetty_open(struct ur_jetty *j)
         return err;
     if (!c->shared.jfc)
         c->shared.jfc = c->shared.jfr->jfr_cfg.jfc;
+    j->s.number = c->id;
     err = ur_sends_open(&j->s, j->jetty.urma_ctx, &c->jfs_cfg, ur_jfr(c->shared.jfr), c->shared.jfc,
                         c->jetty_grp ? ((struct ur_group *)c->jetty_grp)->dev : NULL);
     if (err)

@@ -52,6 +52,7 @@ int ur_jfc_open(struct ur_jfc *j)
         .chan = cfg->jfce ? ((struct ur_jfce *)cfg->jfce)->dev : NULL,
         .user = j,
         .lock_free = cfg->flag.bs.lock_free,
+        .number = j->number,
     };
     int err;
 

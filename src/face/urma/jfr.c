@@ -35,7 +35,10 @@ static int open_front(struct ur_jfr *j)
 {
     const urma_jfr_cfg_t *c = &j->jfr.jfr_cfg;
     urma_jfs_cfg_t none = {.trans_mode = c->trans_mode, .jfc = c->jfc};
-    int err = ur_sends_open(&j->front, j->jfr.urma_ctx, &none, j, c->jfc, NULL);
+    int err;
+
+    j->front.number = c->id;
+    err = ur_sends_open(&j->front, j->jfr.urma_ctx, &none, j, c->jfc, NULL);
 
     if (!err)
         ur_fill_id(&j->jfr.jfr_id, j->jfr.urma_ctx, dock_qp_number(j->front.dev));

@@ -11,8 +11,33 @@ const struct ur_option *ur_option_find(const struct ur_option *table, size_t n, 
     return NULL;
 }
 
-urma_status_t ur_option_set(const struct ur_option *o, void *object, uint16_t *pi_type, const void *buf,
-                            uint32_t len, const char *call)
+static urma_status_t set_pi_type(uint16_t *pi_type, const void *buf, const char *call)
+{
+    uint16_t type;
+
+    memcpy(&type, buf, sizeof type);
+    if (type > 1)
+        return dock_refuse(URMA_EINVAL, "%s: a PI is absolute (0) or cumulative (1)", call);
+    *pi_type = type;
+    return URMA_SUCCESS;
+}
+
+static urma_status_t set_ring(void **ring, const void *buf, const char *call)
+{
+    uint64_t at;
+
+    if (!ring)
+        return dock_refuse(URMA_EINVAL, "%s: peers write this ring: it lies in the device's memory", call);
+    memcpy(&at, buf, sizeof at);
+    if (!at || at % DOCK_BLOCK)
+        return dock_refuse(URMA_EINVAL, "%s: a send ring at %#llx: it begins at a multiple of %u", call,
+                           (unsigned long long)at, DOCK_BLOCK);
+    *ring = (void *)(uintptr_t)at;
+    return URMA_SUCCESS;
+}
+
+urma_status_t ur_option_set(const struct ur_option *o, void *object, const struct ur_choices *c,
+                            const void *buf, uint32_t len, const char *call)
 {
     if (!o || len != o->size)
         return dock_refuse(URMA_EINVAL, "%s: there is no such option, or it is not of %u bytes", call, len);
@@ -21,14 +46,14 @@ urma_status_t ur_option_set(const struct ur_option *o, void *object, uint16_t *p
         memcpy((char *)object + o->offset, buf, len);
         return URMA_SUCCESS;
     case UR_PI_TYPE:
-        memcpy(pi_type, buf, sizeof *pi_type);
-        if (*pi_type <= 1)
-            return URMA_SUCCESS;
-        *pi_type = 0;
-        return dock_refuse(URMA_EINVAL, "%s: a PI is absolute (0) or cumulative (1)", call);
+        return set_pi_type(c->pi_type, buf, call);
+    case UR_NUMBER:
+        memcpy(c->number, buf, sizeof *c->number); // looked at when it is taken
+        return URMA_SUCCESS;
+    case UR_BASE:
+        return set_ring(c->ring, buf, call);
     default:
-        return dock_refuse(URMA_EINVAL,
-                           "%s: option %#llx: rings, doorbells, numbers and indices are the device's", call,
+        return dock_refuse(URMA_EINVAL, "%s: option %#llx: doorbells and indices are the device's", call,
                            (unsigned long long)o->opt);
     }
 }
@@ -36,6 +61,13 @@ urma_status_t ur_option_set(const struct ur_option *o, void *object, uint16_t *p
 static uint16_t index_of(const struct ur_live_values *v, uint32_t at)
 {
     return (uint16_t)(v->pi_type ? at : at & (v->ring.entries - 1));
+}
+
+// What was chosen, or set, is known at any time.
+static bool known(const struct ur_option *o, const struct ur_live_values *v)
+{
+    return v->active || o->live == UR_PI_TYPE || o->live == UR_STATUS ||
+           (o->live == UR_NUMBER && v->number) || (o->live == UR_BASE && v->ring.base);
 }
 
 urma_status_t ur_option_get(const struct ur_option *o, const void *object, const struct ur_live_values *v,
@@ -49,7 +81,7 @@ urma_status_t ur_option_get(const struct ur_option *o, const void *object, const
         memcpy(buf, (const char *)object + o->offset, len);
         return URMA_SUCCESS;
     }
-    if (!v->active && o->live != UR_PI_TYPE && o->live != UR_STATUS)
+    if (!known(o, v))
         return dock_refuse(URMA_EINVAL, "%s: option %#llx: there is no ring before the object is active",
                            call, (unsigned long long)o->opt);
     switch (o->live) {

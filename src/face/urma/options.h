@@ -5,7 +5,7 @@
 
 #include "face/urma/urma_face.h"
 
-// Values that the device knows and nobody else may set.
+// Values that the device knows. A number, the place of a send ring and what a PI is may be chosen before.
 enum ur_live { UR_CONFIG, UR_BASE, UR_DOORBELL, UR_NUMBER, UR_PI, UR_CI, UR_PI_TYPE, UR_STATUS };
 
 struct ur_option {
@@ -24,9 +24,16 @@ struct ur_live_values {
     bool active;
 };
 
+// Where the choices of an object stand.
+struct ur_choices {
+    uint16_t *pi_type;
+    uint32_t *number;
+    void **ring; // NULL: the device's alone
+};
+
 const struct ur_option *ur_option_find(const struct ur_option *table, size_t n, uint64_t opt);
-urma_status_t ur_option_set(const struct ur_option *o, void *object, uint16_t *pi_type, const void *buf,
-                            uint32_t len, const char *call);
+urma_status_t ur_option_set(const struct ur_option *o, void *object, const struct ur_choices *c,
+                            const void *buf, uint32_t len, const char *call);
 urma_status_t ur_option_get(const struct ur_option *o, const void *object, const struct ur_live_values *v,
                             void *buf, uint32_t len, const char *call);
 

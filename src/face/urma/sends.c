@@ -118,6 +118,8 @@ static void fill_attr(struct ur_sends *s, const urma_context_t *ctx, const urma_
         .unordered = cfg->flag.bs.outorder_comp,
         .short_atomics = true,
         .cookie = (uintptr_t)s->object,
+        .number = s->number,
+        .ring = s->ring,
         .user = s,
     };
     memcpy(a->eid, ctx->eid.raw, sizeof a->eid);
@@ -141,6 +143,9 @@ int ur_sends_open(struct ur_sends *s, urma_context_t *ctx, urma_jfs_cfg_t *cfg, 
     attr.recv_cq = rx ? ur_jfc(rx)->dev : attr.send_cq;
     attr.srq = jfr ? jfr->rq : NULL;
     attr.bundle = group;
+    if (s->ring_room && s->ring_room < dock_qp_ring_bytes(&attr))
+        return dock_refuse(-EINVAL, "a send ring in %u bytes: these requests need %llu", s->ring_room,
+                           (unsigned long long)dock_qp_ring_bytes(&attr));
     err = dock_qp_create(ur_dev(ctx), &attr, &s->dev);
     if (err)
         return err;

@@ -52,8 +52,10 @@ urma_status_t urma_set_jfc_opt(urma_jfc_t *jfc, uint64_t opt, void *buf, uint32_
 {
     if (!jfc || !buf || ur_jfc(jfc)->dev || opt == URMA_JFC_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jfc_opt: no JFC, no value, or a JFC that is active");
-    return ur_option_set(FIND(jfc_options, opt), jfc, &jfc->urma_jfc_opt.urma_jfc_pi_type, buf, len,
-                         "urma_set_jfc_opt");
+    return ur_option_set(
+        FIND(jfc_options, opt), jfc,
+        &(struct ur_choices){&jfc->urma_jfc_opt.urma_jfc_pi_type, &ur_jfc(jfc)->number, NULL}, buf, len,
+        "urma_set_jfc_opt");
 }
 
 static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
@@ -61,8 +63,9 @@ static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
     struct ur_jfc *j = ur_jfc(jfc);
     urma_jfc_opt_t *o = &jfc->urma_jfc_opt;
 
-    *v = (struct ur_live_values){
-        .number = jfc->jfc_id.id, .pi_type = o->urma_jfc_pi_type, .active = j->dev != NULL};
+    *v = (struct ur_live_values){.number = j->dev ? jfc->jfc_id.id : j->number,
+                                 .pi_type = o->urma_jfc_pi_type,
+                                 .active = j->dev != NULL};
     o->is_actived = v->active;
     if (!j->dev) {
         *o = (urma_jfc_opt_t){.urma_jfc_pi_type = v->pi_type}; // no address of a ring that is gone
@@ -145,7 +148,8 @@ static const struct ur_option jfs_options[] = {
 // JFS and jetty: the send ring, into the public structure as well.
 void ur_look_at_sends(const struct ur_sends *s, uint32_t number, urma_jfs_opt_t *o, struct ur_live_values *v)
 {
-    *v = (struct ur_live_values){.number = number,
+    *v = (struct ur_live_values){.number = s->dev ? number : s->number,
+                                 .ring.base = s->ring,
                                  .pi_type = o->urma_jfs_pi_type,
                                  .db_status = (uint8_t)dock_peek32(&s->keeps),
                                  .active = s->dev != NULL};
@@ -185,8 +189,10 @@ urma_status_t urma_set_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_
         return ur_set_doorbell(&ur_jfs(jfs)->s, buf, len, "urma_set_jfs_opt");
     if (!jfs || !buf || ur_jfs(jfs)->s.dev || opt == URMA_JFS_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jfs_opt: no JFS, no value, or a JFS that is active");
-    return ur_option_set(FIND(jfs_options, opt), jfs, &jfs->urma_jfs_opt.urma_jfs_pi_type, buf, len,
-                         "urma_set_jfs_opt");
+    return ur_option_set(FIND(jfs_options, opt), jfs,
+                         &(struct ur_choices){&jfs->urma_jfs_opt.urma_jfs_pi_type, &ur_jfs(jfs)->s.number,
+                                              &ur_jfs(jfs)->s.ring},
+                         buf, len, "urma_set_jfs_opt");
 }
 
 urma_status_t urma_get_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_t len)
@@ -257,8 +263,9 @@ static void look_at_jfr(urma_jfr_t *jfr, struct ur_live_values *v)
     struct ur_jfr *j = ur_jfr(jfr);
     urma_jfr_opt_t *o = &jfr->urma_jfr_opt;
 
-    *v = (struct ur_live_values){
-        .number = jfr->jfr_id.id, .pi_type = o->urma_jfr_pi_type, .active = j->rq != NULL};
+    *v = (struct ur_live_values){.number = j->rq ? jfr->jfr_id.id : jfr->jfr_cfg.id,
+                                 .pi_type = o->urma_jfr_pi_type,
+                                 .active = j->rq != NULL};
     o->is_actived = v->active;
     if (!j->rq) {
         *o = (urma_jfr_opt_t){.urma_jfr_pi_type = v->pi_type}; // no address of a ring that is gone
@@ -290,8 +297,9 @@ urma_status_t urma_set_jfr_opt(urma_jfr_t *jfr, uint64_t opt, void *buf, uint32_
 {
     if (!jfr || !buf || ur_jfr(jfr)->rq || opt == URMA_JFR_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jfr_opt: no JFR, no value, or a JFR that is active");
-    return ur_option_set(FIND(jfr_options, opt), jfr, &jfr->urma_jfr_opt.urma_jfr_pi_type, buf, len,
-                         "urma_set_jfr_opt");
+    return ur_option_set(FIND(jfr_options, opt), jfr,
+                         &(struct ur_choices){&jfr->urma_jfr_opt.urma_jfr_pi_type, &jfr->jfr_cfg.id, NULL},
+                         buf, len, "urma_set_jfr_opt");
 }
 
 urma_status_t urma_get_jfr_opt(urma_jfr_t *jfr, uint64_t opt, void *buf, uint32_t len)

@@ -50,6 +50,8 @@ static void look(urma_jetty_t *jetty, struct ur_live_values *v)
     urma_jfs_opt_t *o = &jetty->urma_jetty_opt.jfs_opt;
 
     ur_look_at_sends(s, jetty->jetty_id.id, o, v);
+    if (!v->active)
+        v->number = jetty->jetty_cfg.id;
     jetty->urma_jetty_opt.is_actived = v->active;
 }
 
@@ -72,8 +74,10 @@ urma_status_t urma_set_jetty_opt(urma_jetty_t *jetty, uint64_t opt, void *buf, u
         return ur_set_doorbell(&ur_jetty(jetty)->s, buf, len, "urma_set_jetty_opt");
     if (!jetty || !buf || ur_jetty(jetty)->s.dev || opt == URMA_JETTY_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jetty_opt: no jetty, no value, or a jetty that is active");
-    return ur_option_set(find(opt), jetty, &jetty->urma_jetty_opt.jfs_opt.urma_jfs_pi_type, buf, len,
-                         "urma_set_jetty_opt");
+    return ur_option_set(find(opt), jetty,
+                         &(struct ur_choices){&jetty->urma_jetty_opt.jfs_opt.urma_jfs_pi_type,
+                                              &jetty->jetty_cfg.id, &ur_jetty(jetty)->s.ring},
+                         buf, len, "urma_set_jetty_opt");
 }
 
 urma_status_t urma_get_jetty_opt(urma_jetty_t *jetty, uint64_t opt, void *buf, uint32_t len)

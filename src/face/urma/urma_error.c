@@ -117,6 +117,9 @@ bool ur_event_type(enum dock_event_kind kind, enum ur_kind of, urma_async_event_
     case DOCK_EVENT_PORT_ERR:
         *out = URMA_EVENT_PORT_DOWN;
         return true;
+    case DOCK_EVENT_BUNDLE_EMPTY:
+        *out = URMA_EVENT_JETTY_GRP_ERR;
+        return true;
     case DOCK_EVENT_GID_CHANGE:
         *out = URMA_EVENT_EID_CHANGE;
         return true;

@@ -48,6 +48,7 @@ struct ur_jfc {
     urma_jfc_t jfc;
     struct dock_cq *dev;    // NULL while it is not active
     uint32_t count, period; // of moderation
+    uint32_t number;        // chosen by the program; 0: the device's choice
 };
 
 // A queue pair of the device: what JFS, jetty and the front of a JFR share. The device's user pointer of the
@@ -59,8 +60,11 @@ struct ur_sends {
     urma_transport_mode_t mode;
     uint32_t sge_max, inline_max;
     uint8_t err_timeout, rnr_retry;
-    dock_a32 keeps; // URMA_JFS_DB_STATUS: posts do not ring
-    bool bare;      // UM, or completions out of order: requests are in no order that a flag could ask for
+    uint32_t number;    // chosen by the program; 0: the device's choice
+    void *ring;         // the program's memory for the ring; NULL: the device's
+    uint32_t ring_room; // its size where that was told, else 0
+    dock_a32 keeps;     // URMA_JFS_DB_STATUS: posts do not ring
+    bool bare;          // UM, or completions out of order: requests are in no order that a flag could ask for
     // RC: where everything goes. It changes under the queue's lock; who posts on a lock_free queue has none.
     _Atomic(struct ur_target *) bound;
 };

@@ -93,8 +93,6 @@ int ur_check_jfr(const urma_jfr_cfg_t *c, const char *call)
         return dock_refuse(-EINVAL, "%s: depth %u: 1 to %u are offered", call, c->depth, caps->max_jfr_depth);
     if (c->max_sge > caps->max_jfr_sge)
         return dock_refuse(-EINVAL, "%s: max_sge %u: at most %u", call, c->max_sge, caps->max_jfr_sge);
-    if (c->id)
-        return dock_refuse(-EINVAL, "%s: id %u: the device gives the ids, ask for 0", call, c->id);
     if (c->flag.bs.token_policy > URMA_TOKEN_PLAIN_TEXT)
         return dock_refuse(-EINVAL, "%s: token policy %u: NONE and PLAIN_TEXT are offered", call,
                            c->flag.bs.token_policy);
@@ -117,8 +115,6 @@ int ur_check_jetty(const urma_jetty_cfg_t *c, const char *call)
         return dock_refuse(-EINVAL, "%s: the JFR is not active", call);
     if (c->shared.jfc && !ur_jfc(c->shared.jfc)->dev)
         return dock_refuse(-EINVAL, "%s: the JFC for receives is not active", call);
-    if (c->id)
-        return dock_refuse(-EINVAL, "%s: id %u: the device gives the ids, ask for 0", call, c->id);
     r = &c->shared.jfr->jfr_cfg;
     if (r->trans_mode != c->jfs_cfg.trans_mode)
         return dock_refuse(-EINVAL, "%s: the jetty is of mode %s, its JFR of mode %s", call,

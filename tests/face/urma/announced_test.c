@@ -145,8 +145,8 @@ static const struct option {
         {"BIND_JFC", URMA_JFS_BIND_JFC, 8, 0, false},
         {"USER_CTX", URMA_JFS_USER_CTX, 8, 0x1122334455667788, false},
         {"PI_TYPE", URMA_JFS_PI_TYPE, 2, 1, false},
-        {"SQE_BASE_ADDR", URMA_JFS_SQE_BASE_ADDR, 8, 0, true},
-        {"ID", URMA_JFS_ID, 4, 0, true},
+        {"SQE_BASE_ADDR", URMA_JFS_SQE_BASE_ADDR, 8, 0, true}, // chosen_test.c sets it
+        {"ID", URMA_JFS_ID, 4, 9, false},
         {"DB_ADDR", URMA_JFS_DB_ADDR, 8, 0, true},
         {"PI", URMA_JFS_PI, 2, 0, true},
         {"CI", URMA_JFS_CI, 2, 0, true},
@@ -157,7 +157,7 @@ static const struct option {
       {"BIND_RX_JFC", URMA_JETTY_BIND_RX_JFC, 8, 0, false},
       {"BIND_JTG", URMA_JETTY_BIND_JTG, 8, 0, false},
       {"USER_CTX", URMA_JETTY_USER_CTX, 8, 0x8877665544332211, false},
-      {"ID", URMA_JETTY_ID, 4, 0, true},
+      {"ID", URMA_JETTY_ID, 4, 9, false},
 };
 
 static urma_jfs_t *jfs; // of the two one is NULL

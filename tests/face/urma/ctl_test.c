@@ -97,7 +97,7 @@ static void each_number_looks_at_its_buffers(void **state)
 
 // ---- queues that only a chip has, or in memory of the caller's
 
-static void a_queue_of_a_chip_or_in_the_callers_memory_is_refused(void **state)
+static void a_queue_of_a_chip_or_of_doorbells_of_the_callers_is_refused(void **state)
 {
     struct udma_u_jetty_cfg_ex jetty;
     struct udma_u_jfs_cfg_ex jfs;
@@ -108,21 +108,22 @@ static void a_queue_of_a_chip_or_in_the_callers_memory_is_refused(void **state)
     void *made;
 
     (void)state;
-    for (unsigned n = 0; n < 4; n++) { // the kind, id, own memory, and nothing wrong but the depth
+    for (unsigned n = 0; n < 4;
+         n++) { // the kind, doorbell or receives, nothing wrong but the ring, the depth
         jfs = jfs_cfg();
         jfs.jetty_type = n == 0 ? UDMA_U_CCU_JETTY_TYPE : jfs.jetty_type;
-        jfs.id = n == 1;
+        jfs.cstm_cfg.flag.bs.db_cstm = n == 1;
         jfs.cstm_cfg.flag.bs.sq_cstm = n == 2;
         jfs.sqebb_num = n == 3 ? 1u << 30 : jfs.sqebb_num;
         CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JFS_EX, &jfs, sizeof jfs, &made_jfs, sizeof made_jfs),
-                  n == 3 ? URMA_FAIL : URMA_ENOPERM);
+                  n >= 2 ? URMA_FAIL : URMA_ENOPERM);
         jetty = jetty_cfg();
         jetty.jetty_type = n == 0 ? UDMA_U_CACHE_LOCK_DWQE_JETTY_TYPE : jetty.jetty_type;
         jetty.jfr_cstm.flag.bs.rq_cstm = n == 1;
         jetty.jfs_cstm.flag.bs.sq_cstm = n == 2;
         jetty.sqebb_num = n == 3 ? 1u << 30 : jetty.sqebb_num;
         CHECK_INT(ctl(UDMA_U_USER_CTL_CREATE_JETTY_EX, &jetty, sizeof jetty, &made_jetty, sizeof made_jetty),
-                  n == 3 ? URMA_FAIL : URMA_ENOPERM);
+                  n >= 2 ? URMA_FAIL : URMA_ENOPERM);
     }
     for (int mode = UDMA_U_CCU_JFC_TYPE; mode <= UDMA_U_LOCK_CCU_JFC_TYPE; mode++) {
         jfc.jfc_mode = (enum udma_u_jfc_type)mode;
@@ -231,7 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_number_looks_at_its_buffers),
-        cmocka_unit_test(a_queue_of_a_chip_or_in_the_callers_memory_is_refused),
+        cmocka_unit_test(a_queue_of_a_chip_or_of_doorbells_of_the_callers_is_refused),
         cmocka_unit_test(the_queues_that_it_makes_are_queues),
         cmocka_unit_test(the_device_has_a_number_on_its_host),
     };

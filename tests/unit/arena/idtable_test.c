@@ -129,6 +129,34 @@ static void blocks_that_were_never_used_come_first_then_the_longest_free(void **
     dock_idtable_leave(&ids, who);
 }
 
+static void an_id_of_block_zero_is_chosen_by_one(void **state)
+{
+    dock_who a = join(), b = join();
+
+    (void)state;
+    assert_int_equal(dock_idtable_owner_of(&ids, 5), 0);
+    assert_int_equal(dock_idtable_choose(&ids, a, 5), 0);
+    assert_int_equal(dock_idtable_choose(&ids, b, 255), 0);
+    assert_int_equal(dock_idtable_choose(&ids, b, 5), -EEXIST);
+    assert_int_equal(dock_idtable_choose(&ids, a, 5), -EEXIST);
+    assert_non_null(strstr(dock_log_last(), "id 5 is taken"));
+    assert_int_equal(dock_idtable_choose(&ids, a, 0), -EINVAL);
+    assert_int_equal(dock_idtable_choose(&ids, a, 256), -EINVAL);
+    assert_int_equal(dock_idtable_choose(&ids, 77, 6), -ESRCH);
+    assert_int_equal(dock_idtable_owner_of(&ids, 5), a);
+    assert_int_equal(dock_idtable_owner_of(&ids, 255), b);
+    assert_int_equal(dock_idtable_owner_of(&ids, dock_who_slot(b) << DOCK_BLOCK_SHIFT | 3), b);
+    dock_idtable_unchoose(&ids, b, 5); // another's
+    assert_int_equal(dock_idtable_owner_of(&ids, 5), a);
+    dock_idtable_unchoose(&ids, a, 5);
+    assert_int_equal(dock_idtable_choose(&ids, b, 5), 0);
+    dock_idtable_leave(&ids, b);
+    assert_int_equal(dock_idtable_owner_of(&ids, 5), 0);
+    assert_int_equal(dock_idtable_owner_of(&ids, 255), 0);
+    assert_int_equal(dock_idtable_owner(&ids, 0), 0);
+    dock_idtable_leave(&ids, a);
+}
+
 static void the_table_is_full_after_4095_blocks(void **state)
 {
     dock_who who = join(), other = 7;
@@ -360,6 +388,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_block_of_another_is_not_given_back, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_that_were_never_used_come_first_then_the_longest_free, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(an_id_of_block_zero_is_chosen_by_one, setup, teardown),
         cmocka_unit_test_setup_teardown(the_table_is_full_after_4095_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_slot_gets_a_new_incarnation_each_time, setup, teardown),
         cmocka_unit_test_setup_teardown(incarnations_wrap_and_leave_out_zero, setup, teardown),

@@ -34,6 +34,7 @@ urma_status_t urma_alloc_jfc(urma_context_t *urma_ctx, urma_jfc_cfg_t *cfg, urma
 // Sets one option (URMA_JFC_*) of an object that is allocated and not active, from len bytes at buf; the
 // value is checked when the object is activated. URMA_EINVAL for NULL, an unknown option, a length that is
 // not the option's, an active object, or an option that only the device sets. Guide 2.3.1.1.
+// URMA_JFC_ID may be chosen, as for urma_set_jfs_opt; the ring is the device's, for peers write it.
 urma_status_t urma_set_jfc_opt(urma_jfc_t *jfc, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfc. URMA_EINVAL for NULL, an active JFC, or a

@@ -11,9 +11,9 @@ extern "C" {
 
 // A receive queue of jfr_cfg->depth buffers (1 to max_jfr_depth) of up to max_sge pieces; records go to
 // jfr_cfg->jfc. jetties share it. token_policy URMA_TOKEN_NONE or URMA_TOKEN_PLAIN_TEXT with token_value,
-// which senders must show. min_rnr_timer says how long a sender waits that found no buffer. id 0: the library
-// picks. NULL with EINVAL (NULL, jfc NULL, mode, depth, max_sge), ENOMEM. Ends with urma_delete_jfr. Guide
-// 2.3.1.5.1.
+// which senders must show. min_rnr_timer says how long a sender waits that found no buffer. id: as for
+// urma_create_jetty. NULL with EINVAL (NULL, jfc NULL, mode, depth, max_sge, an id beyond the range), EEXIST
+// (somebody has that id), ENOMEM. Ends with urma_delete_jfr. Guide 2.3.1.5.1.
 urma_jfr_t *urma_create_jfr(urma_context_t *ctx, urma_jfr_cfg_t *jfr_cfg);
 
 // JFR_RX_THRESHOLD arms URMA_EVENT_JFR_LIMIT, once, for fewer than rx_threshold buffers; JFR_STATE sets the
@@ -40,6 +40,7 @@ urma_status_t urma_alloc_jfr(urma_context_t *urma_ctx, urma_jfr_cfg_t *cfg, urma
 // Sets one option (URMA_JFR_*) of an object that is allocated and not active, from len bytes at buf; the
 // value is checked when the object is activated. URMA_EINVAL for NULL, an unknown option, a length that is
 // not the option's, an active object, or an option that only the device sets. Guide 2.3.1.5.
+// URMA_JFR_ID may be chosen, as for urma_set_jfs_opt; the ring is the device's, for peers write it.
 urma_status_t urma_set_jfr_opt(urma_jfr_t *jfr, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfr. URMA_EINVAL also when it is active or its
