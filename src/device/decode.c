@@ -46,6 +46,27 @@ static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     return __builtin_expect(sq->qp->page != NULL, 0) ? dock_raw_check_fetched(sq, n) : DOCK_OK;
 }
 
+static bool stands(const struct dock_sq *sq, uint32_t at, uint32_t left)
+{
+    uint32_t expected = at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
+    struct dock_wqe w;
+
+    memcpy(&w, slot(sq, at), sizeof w);
+    unsigned n = dock_wqe_blocks(&w);
+    return (w.flags & DOCK_F_OWNER) == expected && n <= DOCK_WQE_BLOCKS && n <= left;
+}
+
+uint32_t dock_sq_unfit(const struct dock_sq *sq, uint32_t pi)
+{
+    uint32_t at = sq->exec;
+
+    if (pi - at > sq->post.mask + 1) // the doorbell is wrong: dock_sq_fetch says so
+        return 0;
+    while (at != pi && !stands(sq, at, pi - at))
+        at++;
+    return at - sq->exec;
+}
+
 static void decode_special(struct dock_sq *sq, struct dock_xfer *x)
 {
     switch (x->op) {

@@ -343,7 +343,8 @@ void dock_sq_abandon(struct dock_sq *sq)
     sq->x.done = 0; // once
 }
 
-// In an error state what is left is flushed, in order; a request that was under way is one of them.
+// In an error state what is left is flushed, in order; a request that was under way is one of them. Blocks
+// that hold none, which only a raw producer rings for, complete once, at the last of them.
 static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
 {
     unsigned blocks;
@@ -351,6 +352,9 @@ static enum dock_step flush(struct dock_sq *sq, uint32_t pi)
     if (sq->mid) {
         dock_sq_abandon(sq);
     } else {
+        uint32_t unfit = dock_sq_unfit(sq, pi);
+        if (unfit)
+            sq->exec += unfit - 1;
         if (dock_sq_fetch(sq, pi, &blocks) && blocks > DOCK_WQE_BLOCKS) {
             sq->exec = pi;
             return DOCK_STEP_IDLE;

@@ -296,6 +296,8 @@ bool dock_sq_flights_open(struct dock_sq *sq); // room for one more in flight
 // ---- decode.c
 // Bytes of the ring into sq->wqe and sq->x. 0, or the status of a malformed WQE. *blocks is always 1..4.
 uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks);
+// Published blocks, from the next on, that hold no WQE of this pass over the ring.
+uint32_t dock_sq_unfit(const struct dock_sq *sq, uint32_t pi);
 
 // ---- raw.c: queues that others drive
 int dock_raw_open(struct dock_qp *qp, uint32_t blocks);

@@ -174,6 +174,33 @@ static void what_was_done_is_told_although_the_doorbell_went_back(void **state)
     close_lone(&l);
 }
 
+// What a failed queue is rung for and holds no WQE completes once, however many blocks it is: a CQ that
+// others share is not filled by it. Each WQE behind it has its completion.
+static void blocks_without_a_wqe_are_flushed_by_one_completion(void **state)
+{
+    struct lone l;
+    struct raw_cqe c;
+
+    (void)state;
+    open_lone(&l);
+    put_write(&l, true);
+    look(&l);
+    expect_error(&l, 2, 0xf0);
+    put_write(&l, false);
+    l.q.pi += 9; // nothing was written there
+    put_write(&l, false);
+    put_write(&l, false);
+    look(&l);
+    static const unsigned last[] = {1, 10, 11, 12};
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(raw_poll(&l.q, &c));
+        assert_int_equal(c.status, 6);
+        assert_int_equal(c.entry, last[i]);
+    }
+    assert_false(raw_poll(&l.q, &c));
+    close_lone(&l);
+}
+
 // Four blocks by its first block, two of them published: the rest is not read before it is there.
 static void a_wqe_longer_than_what_is_published_is_an_error_in_words(void **state)
 {
@@ -284,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_doorbell_beyond_the_ring_is_an_error_in_words),
         cmocka_unit_test(a_doorbell_that_goes_back_is_an_error_in_words),
         cmocka_unit_test(what_was_done_is_told_although_the_doorbell_went_back),
+        cmocka_unit_test(blocks_without_a_wqe_are_flushed_by_one_completion),
         cmocka_unit_test(a_wqe_longer_than_what_is_published_is_an_error_in_words),
         cmocka_unit_test(an_unknown_opcode_is_unsupported),
         cmocka_unit_test(an_unknown_opcode_completes_through_poll_too),
