@@ -21,12 +21,14 @@
 #include "base/seed.h"
 
 #define DOCK_PORT_MAGIC 0x4b434f4459524444u // "DDRYDOCK" read as bytes, little endian
-#define DOCK_PORT_VERSION 2
+#define DOCK_PORT_VERSION 3
 #define DOCK_HAZARDS 32768
 #define DOCK_FATAL_FORKED 2u
 
 // Counters of the cold moments (base/probe.h); the hot ones are counted per queue.
 #define DOCK_MOMENTS 24
+
+enum dock_store_kind { DOCK_STORE_PUT, DOCK_STORE_GET, DOCK_STORE_ATOMIC, DOCK_STORE_KINDS };
 
 struct dock_port {
     // line 0: written once, magic last
@@ -56,6 +58,9 @@ struct dock_port {
     _Alignas(64) dock_a64 moment[DOCK_MOMENTS];
     _Alignas(64) dock_a64 fallback_bytes, fallback_calls, arena_bytes, dropped;
     struct dock_adopt_counts adopt;
+
+    // a line of its own: calls of OpenSHMEM that are stores and loads, which no queue counts
+    _Alignas(64) dock_a64 stores[DOCK_STORE_KINDS];
 
     _Alignas(
         64) dock_a64 block[DOCK_SLOTS]; // offset of the queue records of an id block that is ours, else 0

@@ -207,6 +207,8 @@ static void read_port(struct look_device *device, const struct dock_port *port)
         device->not_adopted[i] = dock_peek64(&port->adopt.refused[i]);
     for (int i = 0; i < DOCK_MOMENT_COUNT; i++)
         device->moment[i] = dock_peek64(&port->moment[i]);
+    for (int i = 0; i < DOCK_STORE_KINDS; i++)
+        device->stores[i] = dock_peek64(&port->stores[i]);
 }
 
 static int read_arena(struct look_device *device, int fd)

@@ -64,6 +64,9 @@ static void put_counters(FILE *to, const struct look_device *d)
     for (int i = 1; i < DOCK_WHYS; i++)
         fprintf(to, "%s\"%s\": %" PRIu64, i > 1 ? ", " : "", dock_adopt_why_name[i], d->not_adopted[i]);
     fprintf(to, "}");
+    put_number(to, "shmem_puts", d->stores[DOCK_STORE_PUT]);
+    put_number(to, "shmem_gets", d->stores[DOCK_STORE_GET]);
+    put_number(to, "shmem_atomics", d->stores[DOCK_STORE_ATOMIC]);
     fprintf(to, ", \"fatal\": %s, \"moments\": {", d->fatal ? "true" : "false");
     for (int i = 0, any = 0; i < DOCK_MOMENT_COUNT; i++)
         if (look_counted(i))

@@ -50,6 +50,15 @@ static void print_moments(FILE *to, const struct look_device *d)
         fprintf(to, "\n");
 }
 
+static void print_stores(FILE *to, const struct look_device *d)
+{
+    const uint64_t *n = d->stores;
+
+    if (n[DOCK_STORE_PUT] || n[DOCK_STORE_GET] || n[DOCK_STORE_ATOMIC])
+        fprintf(to, "  OpenSHMEM without a queue: %" PRIu64 " puts, %" PRIu64 " gets, %" PRIu64 " atomics\n",
+                n[DOCK_STORE_PUT], n[DOCK_STORE_GET], n[DOCK_STORE_ATOMIC]);
+}
+
 static void print_queue(FILE *to, const struct look_queue *q)
 {
     char peer[24] = "-";
@@ -87,6 +96,7 @@ void show_table(FILE *to, const struct look *look)
             print_device(to, d);
             print_adoption(to, d);
             print_moments(to, d);
+            print_stores(to, d);
             print_queues(to, d);
         } else {
             fprintf(to, "process %d  device %u.%u  %s\n", d->pid, dock_who_slot(d->who),

@@ -87,6 +87,7 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
         FIELD(0, dock_port, arena_bytes),
         FIELD(0, dock_port, dropped),
         FIELD(0, dock_port, adopt),
+        FIELD(0, dock_port, stores),
         {"dock_port.block", offsetof(struct dock_port, block) + (c->dest_qp >> 8) * 8ull, 8},
         FIELD(h, dock_hazard, owner),
         FIELD(h, dock_hazard, busy),

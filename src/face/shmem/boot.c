@@ -205,6 +205,7 @@ static void start(int thread)
     osh.spins = osh_spins();
     meet(&card);
     osh.thread = thread;
+    osh.stores = thread == SHMEM_THREAD_MULTIPLE ? NULL : osh.pe[osh.me].peer->port->stores;
     osh.world = (struct dock_shmem_team){.g = {.stride = 1,
                                                .size = osh.n,
                                                .me = osh.me,
@@ -241,6 +242,7 @@ API(shmem_init);
 static void release(void)
 {
     osh_ctx_end_all();
+    osh.stores = NULL;
     for (int pe = 0; pe < osh.n; pe++)
         dock_up_peer_put(osh.dev, osh.pe[pe].peer);
     osh_target_close();

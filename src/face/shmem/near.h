@@ -14,6 +14,14 @@
 // Does DRYDOCK_SHMEM leave the stores on?
 bool osh_near_wanted(void);
 
+// By one thread at a time. Where several may put at once nobody counts: a line that they all write would cost
+// them more than their puts.
+static inline void osh_near_count(enum dock_store_kind kind)
+{
+    if (__builtin_expect(osh.stores != NULL, 1))
+        dock_count64(&osh.stores[kind], 1);
+}
+
 // Where the `len` bytes at `addr` of PE `pe` lie here. NULL: they are reached by a request.
 static inline char *osh_near(struct dock_shmem_ctx *c, const void *addr, size_t len, int pe)
 {
@@ -34,9 +42,11 @@ static inline bool osh_near_put(struct dock_shmem_ctx *c, void *dest, const void
 {
     char *near = osh_near(c, dest, len, pe);
 
-    if (near)
-        dock_direct_copy(near, source, len);
-    return near != NULL;
+    if (__builtin_expect(!near, 0))
+        return false;
+    dock_direct_copy(near, source, len);
+    osh_near_count(DOCK_STORE_PUT);
+    return true;
 }
 
 static inline bool osh_near_get(struct dock_shmem_ctx *c, void *dest, const void *source, size_t len, int pe)
@@ -47,6 +57,7 @@ static inline bool osh_near_get(struct dock_shmem_ctx *c, void *dest, const void
         return false;
     dock_direct_copy(dest, near, len);
     dock_fence_load(); // who gets again, having seen this, sees no older memory
+    osh_near_count(DOCK_STORE_GET);
     return true;
 }
 
@@ -114,7 +125,11 @@ static inline uint64_t osh_atomic_fetch(struct dock_shmem_ctx *c, void *dest, st
     int to = osh_world_pe(c, pe);
     char *near = osh_near_word(c, dest, a.size, to);
 
-    return __builtin_expect(near != NULL, 1) ? osh_near_atomic(near, a) : osh_post_fetch(c, dest, a, pe);
+    if (__builtin_expect(!near, 0))
+        return osh_post_fetch(c, dest, a, pe);
+    uint64_t old = osh_near_atomic(near, a);
+    osh_near_count(DOCK_STORE_ATOMIC); // behind it: a locked instruction waits for what was stored before
+    return old;
 }
 
 static inline void osh_atomic_nbi(struct dock_shmem_ctx *c, void *fetch, void *dest, struct osh_atomic a,
@@ -128,6 +143,7 @@ static inline void osh_atomic_nbi(struct dock_shmem_ctx *c, void *fetch, void *d
         return;
     }
     uint64_t old = osh_near_atomic(near, a); // little endian: a short word is the low half
+    osh_near_count(DOCK_STORE_ATOMIC);
     if (fetch)
         memcpy(fetch, &old, a.size);
 }
@@ -148,11 +164,12 @@ static inline bool osh_near_signal(struct dock_shmem_ctx *c, void *dest, const v
         return false;
     if (len)
         dock_direct_copy(to, source, len);
-    dock_fence_store(); // pairs with the acquire of who waits for the signal
+    // Either pairs with the acquire of who waits for the signal: the atomic is acq_rel.
     if (s.op == SHMEM_SIGNAL_ADD)
         osh_near_atomic(word, (struct osh_atomic){.op = DOCK_OP_FADD, .size = 8, .operand = s.value});
     else
-        dock_set64((dock_a64 *)(void *)word, s.value);
+        dock_publish64((dock_a64 *)(void *)word, s.value);
+    osh_near_count(DOCK_STORE_PUT);
     return true;
 }
 

@@ -379,6 +379,7 @@ void osh_iput(struct dock_shmem_ctx *c, void *dest, const void *source, struct o
     char *near = strided_near(c, dest, s.dest, &s, pe);
     if (near) {
         strided_copy(near, source, &s);
+        osh_near_count(DOCK_STORE_PUT);
         return;
     }
     struct osh_remote r = strided_remote(dest, s.dest, &s, pe);
@@ -398,6 +399,7 @@ void osh_iget(struct dock_shmem_ctx *c, void *dest, const void *source, struct o
     if (near) {
         strided_copy(dest, near, &s);
         dock_fence_load(); // as in osh_get
+        osh_near_count(DOCK_STORE_GET);
         return;
     }
     struct osh_remote r = strided_remote(source, s.source, &s, pe);

@@ -105,6 +105,7 @@ struct osh {
     unsigned spins;
     struct osh_pe *pe;
     struct dock_shmem_ctx *ctx;   // the default one
+    dock_a64 *stores;             // the device's counts of what no queue counts (near.h); NULL: nobody counts
     struct dock_shmem_team world; // and SHMEM_TEAM_SHARED is the same
     // the rest is not looked at per request
     struct dock_dev *dev;
@@ -251,6 +252,7 @@ struct osh_patience {
     unsigned looks;
 };
 void osh_pause(struct osh_patience *p);
+void osh_looked(void);    // behind a call that looked once, in vain
 unsigned osh_spins(void); // how many looks come before others are let run
 
 // ---- sync.c

@@ -17,4 +17,22 @@ DRYDOCK_SHMEM=queue DRYDOCK_LOG=info job 2 "$programs/first_prog"
 expect "by requests: ends well" 0 $status
 expect "a thousand puts and a quiet: 16 completions" "1001 WRs posted, 1001 executed, 8000 bytes out, 16 completions" \
     "$(sed -n 's/.*ends: \(1001 WRs posted, .* completions\),.*/\1/p' <<<"$err")"
+
+# Those that are stores are counted, too: in PE 0 a thousand more than in PE 1, which may be in its next barrier already,
+# a put further on. By requests none.
+counted()
+{
+    DRYDOCK_SHMEM=$1 AT_THE_END="'$build/bin/drydock' show" job 2 "$programs/first_prog"
+    expect "$1: ends well" 0 $status
+    counts=$(sed -n 's/^ *OpenSHMEM without a queue: \([0-9]*\) puts, .*/\1/p' <<<"$out" | sort -n | tr '\n' ' ')
+}
+
+counted stores
+read -r less more rest <<<"$counts"
+case $((${more:-0} - ${less:-0}))$rest in
+999 | 1000) ;;
+*) expect "by stores: PE 0 has 1000 puts more" 1000 "$counts" ;;
+esac
+counted queue
+expect "by requests: none" "" "$counts"
 end_of_test

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Every PE writes its number to its neighbour: into the heap and into a static object. PE 0 then puts a
-// thousand times through a context of its own, whose queue the device sums up at its end.
+// thousand times through a context of its own, whose queue the device sums up at its end, and runs the
+// command in AT_THE_END, which sees the job as it stands.
 #include <shmem.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static long there = -1;
 
@@ -34,6 +36,8 @@ int main(void)
     shmem_barrier_all();
     if (me == 0 && n > 1)
         put_a_thousand_times(heap, &mine);
+    if (me == 0 && getenv("AT_THE_END"))
+        wrong |= system(getenv("AT_THE_END")) != 0;
     shmem_free(heap);
     shmem_finalize();
     return wrong;
