@@ -55,7 +55,10 @@ int shmem_test_lock(long *lock)
     uint32_t me = (uint32_t)shmem_my_pe() + 1;
 
     fetch(DOCK_OP_SWAP, link_of(lock), 0, 0, osh.me);
-    return fetch(DOCK_OP_CAS, last(lock), me, 0, HOME) != 0;
+    if (fetch(DOCK_OP_CAS, last(lock), me, 0, HOME) == 0)
+        return 0;
+    osh_looked(); // who has it may be gone
+    return 1;
 }
 API(shmem_test_lock);
 

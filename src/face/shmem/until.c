@@ -88,19 +88,6 @@ static bool nothing_counts(const struct look *l)
     return true;
 }
 
-static void looked(void)
-{
-    static _Thread_local struct osh_patience p;
-
-    // A test that fails is most likely called again at once: let the others get on.
-    if (++p.looks % 64 == 0) {
-        struct osh_patience aside = {.looks = osh.spins};
-        osh_pause(&aside);
-        if (p.looks % 16384 == 0)
-            osh_job_check();
-    }
-}
-
 static bool test_all(const struct look *l)
 {
     for (size_t i = 0; i < l->count; i++)
@@ -145,7 +132,7 @@ static int now_all(struct look l)
     started();
     bool all = test_all(&l);
     if (!all)
-        looked();
+        osh_looked();
     return all;
 }
 
@@ -154,7 +141,7 @@ static size_t now_any(struct look l)
     started();
     size_t i = test_any(&l);
     if (i == SIZE_MAX)
-        looked();
+        osh_looked();
     return i;
 }
 
@@ -163,7 +150,7 @@ static size_t now_some(struct look l, size_t *indices)
     started();
     size_t found = test_some(&l, indices);
     if (!found)
-        looked();
+        osh_looked();
     return found;
 }
 

@@ -58,6 +58,35 @@ static void barrier_with_the_dead(void)
     shmem_barrier_all();
 }
 
+// PE 1 dies with a lock. Who waits for it, or asks for it over and over, is told.
+static void dies_with(long *lock)
+{
+    if (me == 1) {
+        shmem_set_lock(lock);
+        shmem_long_p(&x, 1, 0);
+        shmem_quiet();
+        raise(SIGKILL);
+    }
+    shmem_long_wait_until(&x, SHMEM_CMP_EQ, 1);
+}
+
+static void lock_of_the_dead(void)
+{
+    static long lock;
+
+    dies_with(&lock);
+    shmem_set_lock(&lock);
+}
+
+static void ask_for_the_deads_lock(void)
+{
+    long *lock = shmem_calloc(1, sizeof *lock);
+
+    dies_with(lock);
+    while (shmem_test_lock(lock))
+        ;
+}
+
 static void outside(void)
 {
     long *private = malloc(sizeof *private);
@@ -369,6 +398,8 @@ static const struct {
     {"atomic_to_the_dead", atomic_to_the_dead},
     {"wait_for_the_dead", wait_for_the_dead},
     {"barrier_with_the_dead", barrier_with_the_dead},
+    {"lock_of_the_dead", lock_of_the_dead},
+    {"ask_for_the_deads_lock", ask_for_the_deads_lock},
     {"outside", outside},
     {"past_the_end", past_the_end},
     {"no_such_pe", no_such_pe},

@@ -9,8 +9,11 @@ fault()
 {
     local name=$1 wanted=$2
     shift 2
-    job 2 "$programs/fault_prog" "$name"
+    rm -f "$work/dir"
+    job 2 sh -c 'echo "$DRYDOCK_DIR" >"$0"; exec "$@"' "$work/dir" "$programs/fault_prog" "$name"
+    again="build/dev/bin/oshrun -np 2 build/dev/tests/face/shmem/fault_prog $name"
     expect "$name: status" "$wanted" $status
+    expect "$name: the job's directory is gone" "" "$(ls -d "$(cat "$work/dir")" 2>/dev/null)"
     for words in "$@"; do
         expect_words "$name" "$words" "$err"
     done
@@ -23,6 +26,11 @@ done
 fault atomic_to_the_dead 137 "PE 1 is gone"
 DRYDOCK_SHMEM=magic fault no_finalize 1 "DRYDOCK_SHMEM=magic: stores or queue is needed"
 fault wait_for_the_dead 137 "PE 1 is gone, and this PE waits for what it does not do any more"
+for way in stores queue; do
+    for call in lock_of_the_dead ask_for_the_deads_lock; do
+        DRYDOCK_SHMEM=$way fault $call 137 "PE 1 is gone"
+    done
+done
 fault barrier_with_the_dead 3 "PE 1 of 2 ended with status 3 without shmem_finalize: the job ends"
 fault outside 1 "not symmetric memory. The heap is 0x" "static data 0x" "8 bytes, for PE 1"
 fault past_the_end 1 "not symmetric memory"

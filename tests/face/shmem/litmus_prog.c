@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // litmus_prog: the cases for as many PEs as there are (2, 3, 4 or 6). Prints a line for each case, and FAILED
 // for what is forbidden.
+// also: threads
 #include "face/shmem/litmus.h"
 
 #include <stdio.h>
