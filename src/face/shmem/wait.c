@@ -40,8 +40,7 @@ void osh_pause(struct osh_patience *p)
     help();
     if (p->looks < osh.spins)
         return;
-    if (p->looks % 256 == 0)
-        osh_job_check();
+    osh_job_check(); // each time: on a busy machine the next one may come after a second
     if (p->looks < YIELDS)
         sched_yield();
     else
@@ -56,6 +55,5 @@ void osh_looked(void)
     if (++p.looks % 64 == 0) {
         struct osh_patience aside = {.looks = osh.spins};
         osh_pause(&aside);
-        osh_job_check();
     }
 }
