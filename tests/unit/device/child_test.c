@@ -21,7 +21,7 @@ static void write_once(struct end *from, struct end *to)
 
     *(uint64_t *)(void *)from->mem = 42;
     assert_int_equal(end_post(from, &wr), 0);
-    assert_true(end_wait(from->scq, &wc, 3000 * slow_down()));
+    assert_true(end_wait(from->scq, &wc, 10000 * slow_down()));
     assert_int_equal(wc.status, DOCK_OK);
     assert_int_equal(*(uint64_t *)(void *)to->mem, 42);
 }

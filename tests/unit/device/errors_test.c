@@ -393,7 +393,7 @@ static void differs(const struct row *r, const struct try *t, const char *what, 
 
 static void expect_responder(const struct row *r, struct try *t)
 {
-    struct io_wc w = {.ms = effects[r->effect].responder == NONE ? 0 : 3000 * slow_down()};
+    struct io_wc w = {.ms = effects[r->effect].responder == NONE ? 0 : 10000 * slow_down()};
 
     if (effects[r->effect].responder == ANY)
         return;
@@ -413,11 +413,11 @@ static void expect_states(const struct row *r, struct try *t)
 
     differs(r, t, "state of the requester", dock_qp_state(t->d.near.e.qp), effects[r->effect].near_state);
     if (effects[r->effect].far_state != ANY &&
-        !duo_far_reaches(&t->d, effects[r->effect].far_state, 3000 * slow_down())) {
+        !duo_far_reaches(&t->d, effects[r->effect].far_state, 10000 * slow_down())) {
         duo_far(&t->d, side_state, &l, sizeof l);
         differs(r, t, "state of the responder", l.state, effects[r->effect].far_state);
     }
-    l.ms = effects[r->effect].event < 0 ? 5 : 3000 * slow_down();
+    l.ms = effects[r->effect].event < 0 ? 5 : 10000 * slow_down();
     duo_far(&t->d, side_event, &l, sizeof l);
     differs(r, t, "event of the responder", (uint32_t)l.event, (uint32_t)effects[r->effect].event);
     l.ms = 0;

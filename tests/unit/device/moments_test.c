@@ -213,7 +213,7 @@ static void the_target_need_not_run(void **state)
         for (unsigned i = 0; i < sizeof ops; i++) {
             struct dock_wr wr = wr_onesided(ops[i], &d.near.e, &sge, 0, 8, &d.mr, d.mem);
             assert_int_equal(end_post(&d.near.e, &wr), 0);
-            assert_true(end_wait(d.near.e.scq, &wc, 3000 * slow_down()));
+            assert_true(end_wait(d.near.e.scq, &wc, 10000 * slow_down()));
             assert_int_equal(wc.status, DOCK_OK);
         }
         assert_int_equal(kill(d.pid, SIGCONT), 0);

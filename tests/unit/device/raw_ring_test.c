@@ -153,7 +153,7 @@ static uint64_t far_swap(struct duo *d, uint32_t off, uint64_t value)
 static void one_two_sided(struct duo *d, struct raw_queue *q, unsigned opcode, uint64_t imm)
 {
     struct io_recv r = {.id = 70 + opcode, .off = 4096, .len = 100};
-    struct io_wc w = {.ms = 3000 * slow_down()};
+    struct io_wc w = {.ms = 10000 * slow_down()};
     struct raw_sge sge = {.len = 100, .va = (uintptr_t)d->near.e.mem};
     struct raw_wr wr = onesided(d, opcode, 8192);
 

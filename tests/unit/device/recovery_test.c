@@ -34,7 +34,7 @@ static void expect(struct dock_cq *cq, uint64_t id, uint32_t status)
 {
     struct dock_wc wc;
 
-    assert_true(end_wait(cq, &wc, 3000 * slow_down()));
+    assert_true(end_wait(cq, &wc, 10000 * slow_down()));
     assert_int_equal(wc.id, id);
     assert_int_equal(wc.status, status);
 }

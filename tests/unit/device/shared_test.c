@@ -36,7 +36,7 @@ static void expect(struct dock_cq *cq, uint64_t id, uint32_t status)
 {
     struct dock_wc wc;
 
-    assert_true(end_wait(cq, &wc, 3000 * slow_down()));
+    assert_true(end_wait(cq, &wc, 10000 * slow_down()));
     assert_int_equal(wc.status, status);
     assert_int_equal(wc.id, id);
 }
@@ -141,7 +141,7 @@ static void send(struct shared *s, unsigned i, uint64_t mark)
 
 static bool event(struct shared *s, int kind)
 {
-    uint64_t until = dock_now_ns() + 3000000000ull * slow_down();
+    uint64_t until = dock_now_ns() + 10000000000ull * slow_down();
     struct timespec nap = {.tv_nsec = 200000};
     struct dock_event e;
 
@@ -309,7 +309,7 @@ static void expect_datagram(struct end *to, uint64_t id, const struct end *from,
 {
     struct dock_wc wc;
 
-    assert_true(end_wait(to->rcq, &wc, 3000 * slow_down()));
+    assert_true(end_wait(to->rcq, &wc, 10000 * slow_down()));
     assert_int_equal(wc.status, DOCK_OK);
     assert_int_equal(wc.id, id);
     assert_int_equal(wc.bytes, len + 40);

@@ -69,7 +69,7 @@ static uint32_t done(struct end *e)
 {
     struct dock_wc wc = {.status = 0xfff};
 
-    end_wait(e->scq, &wc, 3000 * slow_down());
+    end_wait(e->scq, &wc, 10000 * slow_down());
     return wc.status;
 }
 
