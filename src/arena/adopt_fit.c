@@ -100,13 +100,15 @@ static struct {
     uint64_t inode, device; // 0: not known
 } shared_inode;
 
-static bool kernel_is_5_16(void)
+static bool rings_are_numbered; // see own_rings
+
+static bool kernel_is(unsigned want_major, unsigned want_minor)
 {
     struct utsname u;
     unsigned major = 0, minor = 0;
 
     return !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 5 || (major == 5 && minor >= 16));
+           (major > want_major || (major == want_major && minor >= want_minor));
 }
 
 void dock_fit_learn(void)
@@ -114,7 +116,8 @@ void dock_fit_learn(void)
     struct stat st = {.st_ino = 0}; // the kernel fills it behind the compiler's back
     long fd;
 
-    if (shared_inode.inode || !kernel_is_5_16())
+    rings_are_numbered = kernel_is(6, 3);
+    if (shared_inode.inode || !kernel_is(5, 16))
         return;
     fd = dock_rawcall(SYS_eventfd2, 0, 0, 0, 0, 0, 0);
     if (fd < 0)
@@ -250,24 +253,25 @@ static bool any_aio(void)
 #endif
 
 #define OWN_RINGS 16u             // that a thread may have without a descriptor each
-#define PROBE_OWN (8u | 1u << 31) // IORING_REGISTER_PROBE of the thread's n-th, of Linux 6.3
+#define PROBE_OWN (8u | 1u << 31) // IORING_REGISTER_PROBE of the thread's n-th
 #define NOT_A_PLACE 1             // where its answer cannot be stored
 
 // What the calling thread has of io_uring. A thread that never used it is told so by one call.
 enum rings { NEVER_ANY, NONE_OF_ITS_OWN, SOME_WITHOUT_DESCRIPTOR };
 
+// Before Linux 6.3 the number would be one of a descriptor: not asked there. A filter may answer anything.
 static enum rings own_rings(void)
 {
-    for (long n = 0; n < OWN_RINGS; n++) {
-        long ret = dock_rawcall(SYS_io_uring_register, n, PROBE_OWN, NOT_A_PLACE, 1, 0, 0);
-        if (ret == -EINVAL || ret == -ENOSYS)
-            return NEVER_ANY;
-        if (ret == -EPERM) // a filter
-            break;
-        if (ret != -EBADF)
-            return SOME_WITHOUT_DESCRIPTOR;
-    }
-    return NONE_OF_ITS_OWN;
+    long ret = -EBADF;
+
+    if (!rings_are_numbered)
+        return NEVER_ANY;
+    for (long n = 0; n < OWN_RINGS && ret == -EBADF; n++)
+        ret = dock_rawcall(SYS_io_uring_register, n, PROBE_OWN, NOT_A_PLACE, 1, 0, 0);
+    if (ret == -EINVAL || ret == -ENOSYS)
+        return NEVER_ANY;
+    return ret == -EFAULT || ret == -EACCES || ret == -EEXIST || ret == -ENXIO ? SOME_WITHOUT_DESCRIPTOR
+                                                                               : NONE_OF_ITS_OWN;
 }
 
 static bool is_ring(void *found, const struct dock_vma *v)

@@ -36,6 +36,10 @@ table=$("$drydock" show)
 expect "the table has one line for each process" 2 "$(grep -c '^process [0-9]*  ib_write_bw ' <<<"$table")"
 expect "the table has one line for each queue" 4 "$(grep -cE '^ +[0-9]+ pair +RC +(RTR|RTS) ' <<<"$table")"
 
+adopted=$(grep -cE '"adopted_ever": [1-9]' "$work/json")
+told=$(grep -cE '^  adopted [0-9]+ bytes, [1-9][0-9]* ever, in [0-9]+ stops of ' <<<"$table")
+[ "$adopted" = 0 ] || expect "the table tells what is adopted" yes "$([ "$told" -ge 1 ] && echo yes)"
+
 python3 - "$work/json" >"$work/verdict" 2>&1 <<'END'
 import json, sys
 
@@ -64,6 +68,11 @@ for d in devices:
         wrong.append(f"device {d['device']}: {at}")
     if d["moments"]["register"] < 1 or d["moments"]["state"] < 4:
         wrong.append(f"device {d['device']}: {d['moments']}")
+    if d["adopted_bytes"] > d["adopted_ever"] or not {"kind", "pinned", "threads"} <= d["not_adopted"].keys():
+        wrong.append(f"device {d['device']}: adoption {d}")
+# Registered memory is mapped, or it is reached through the kernel (a build whose sanitizer forbids to move it).
+if not any(d["adopted_bytes"] >= 2 * 65536 or d["fallback_calls"] for d in devices):
+    wrong.append(f"neither adopted nor a fallback: {devices}")
 if not any(q["completions"] for q in queues.values()):
     wrong.append("no completion is counted")
 print("; ".join(wrong) or "right")

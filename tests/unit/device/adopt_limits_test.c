@@ -33,19 +33,25 @@
 #define PAGES 16u
 #define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE)
 
-// From here on the file system of the arena is full: a store to it fails as tmpfs lets it fail.
-static bool fill_file_system(void)
+// From here on one system call fails.
+static bool answer(uint32_t call, uint32_t code_of)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code_of),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog p = {.len = sizeof code / sizeof *code, .filter = code};
 
     return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
            !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p);
+}
+
+// The file system of the arena is full: a store to it fails as tmpfs lets it fail.
+static bool fill_file_system(void)
+{
+    return answer(SYS_pwrite64, ENOSPC);
 }
 
 static int without_room(void *arg)
@@ -351,7 +357,43 @@ static void not_beside_a_ring_without_a_descriptor(void **state)
     not_beside(open_own_ring, close_own_ring);
 }
 
-// The same of another thread: it is seen by its mapping.
+// A filter in place of the kernel: whatever it says, it is no ring.
+static int where_rings_are_refused(void *arg)
+{
+    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    if (p == MAP_FAILED || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        return 1;
+    if (dev->adopt.mode == DOCK_ADOPT_OFF || !answer(SYS_io_uring_register, *(const uint32_t *)arg))
+        return 77;
+    if (dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr))
+        return 2;
+    if (maps_look(p, PAGES * PAGE).adopted < (PAGES - 4) * PAGE) // but a thread's own
+        return 3;
+    return dock_mr_deregister(mr) || dock_pd_destroy(dev, pd) || dock_dev_close(dev) ? 4 : 0;
+}
+
+static void a_refused_question_is_no_ring(void **state)
+{
+    static const uint32_t answers[] = {EOPNOTSUPP, EPERM, ENOSYS, EINVAL, ENOTTY};
+    int status;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof answers / sizeof *answers; i++) {
+        pid_t child = test_fork(where_rings_are_refused, (void *)(uintptr_t)&answers[i]);
+        assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
+        if (status == 77)
+            skip();
+        if (status)
+            fail_msg("io_uring_register answers %s: exit status %d, expected 0", strerror((int)answers[i]),
+                     status);
+    }
+}
+
+// A ring of another thread: it is seen by its mapping.
 struct owner {
     int made[2], end[2];
     bool can;
@@ -529,6 +571,7 @@ int main(void)
         cmocka_unit_test(not_beside_userfaultfd),
         cmocka_unit_test(not_beside_userfaultfd_when_the_first_thread_has_ended),
         cmocka_unit_test(not_beside_a_ring_without_a_descriptor),
+        cmocka_unit_test(a_refused_question_is_no_ring),
         cmocka_unit_test(not_beside_a_ring_of_another_thread),
         cmocka_unit_test(not_beside_a_far_descriptor),
         cmocka_unit_test(a_file_with_the_number_of_the_arena_is_not_the_arena),
