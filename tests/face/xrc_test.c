@@ -2,6 +2,8 @@
 // XRC: an initiator, a target and the shared receive queues that requests name; their domain.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -424,6 +426,46 @@ static void each_handle_of_a_target_is_told_of_its_events(void **state)
     close(fd);
 }
 
+static void *closes(void *qp)
+{
+    CHECK_INT(ibv_destroy_qp(qp), 0);
+    return NULL;
+}
+
+// As of any object: an event that was got is acknowledged first; one that nobody got is not told any more.
+static void a_handle_waits_for_its_events_only(void **state)
+{
+    int fd = nameless_file();
+    struct ibv_async_event event;
+    struct pollfd none;
+    struct guest g[2];
+    pthread_t closing;
+    struct xrc x;
+
+    (void)state;
+    open_all_of_file(&x, fd);
+    for (unsigned i = 0; i < 2; i++)
+        guest_open(&g[i], fd, x.tgt->qp_num);
+    request(&x, 1, IBV_WR_RDMA_WRITE, x.right[0].number, 1);
+    expect_wc(x.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
+    CHECK_INT(ibv_get_async_event(g[0].ctx, &event), 0);
+    CHECK_INT(pthread_create(&closing, NULL, closes, g[0].qp), 0);
+    usleep(20000);
+    CHECK_INT(pthread_tryjoin_np(closing, NULL), EBUSY);
+    none = (struct pollfd){.fd = g[1].ctx->async_fd, .events = POLLIN};
+    CHECK_INT(poll(&none, 1, 20000), 1);
+    CHECK_INT(ibv_destroy_qp(g[1].qp), 0); // does not wait for the other's
+    CHECK_INT(poll(&none, 1, 0), 0);
+    ibv_ack_async_event(&event);
+    CHECK_INT(pthread_join(closing, NULL), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_INT(ibv_close_xrcd(g[i].xrcd), 0);
+        CHECK_INT(ibv_close_device(g[i].ctx), 0);
+    }
+    close_all(&x);
+    close(fd);
+}
+
 static void what_is_no_target_of_the_domain_is_not_opened(void **state)
 {
     struct ibv_qp_open_attr attr = {0};
@@ -521,6 +563,7 @@ int main(void)
         cmocka_unit_test(halves_take_only_what_is_theirs),
         cmocka_unit_test(an_opened_target_lives_until_the_last_handle_is_closed),
         cmocka_unit_test(each_handle_of_a_target_is_told_of_its_events),
+        cmocka_unit_test(a_handle_waits_for_its_events_only),
         cmocka_unit_test(what_is_no_target_of_the_domain_is_not_opened),
         cmocka_unit_test(a_file_names_a_domain),
         cmocka_unit_test(a_file_that_cannot_be_kept_names_none),
