@@ -177,6 +177,15 @@ int cm_bind(struct cm_id *id, const struct sockaddr *addr, const char *call)
     return 0;
 }
 
+void cm_unbind(struct cm_id *id)
+{
+    cm_port_drop(&id->port);
+    memset(&id->id.route.addr.src_storage, 0, sizeof id->id.route.addr.src_storage);
+    id->id.verbs = NULL;
+    id->id.pd = NULL;
+    id->state = CM_IDLE;
+}
+
 int rdma_bind_addr(struct rdma_cm_id *rid, struct sockaddr *addr)
 {
     struct cm_id *id = cm_id(rid);

@@ -231,6 +231,7 @@ int cm_addr_gid(const struct sockaddr *addr, union ibv_gid *gid, uint32_t *index
 int cm_take_device(struct cm_id *id);
 // Lock held: bind to an address; port 0 takes a free one.
 int cm_bind(struct cm_id *id, const struct sockaddr *addr, const char *call);
+void cm_unbind(struct cm_id *id); // lock held: an id that was bound, and no more
 void cm_fill_path(struct cm_id *id);
 
 // ---- ports.c: lock held in all

@@ -111,7 +111,8 @@ void rs_hello_fill(const struct rs *rs, struct rs_hello *hello);
 bool rs_hello_take(struct rs *rs, const void *data, unsigned len);
 // Destroy queues and memory.
 void rs_tear_down(struct rs *rs);
-int rs_make_channel(struct rs *rs); // 0 or -errno, as the next
+void rs_set_id_options(struct rs *rs); // rs_control.c
+int rs_make_channel(struct rs *rs);    // 0 or -errno, as the next
 int rs_take_memory(struct rs_memory *m, struct ibv_pd *pd, size_t ring, int access);
 
 // ---- rs_flow.c: lock held in all
@@ -157,6 +158,13 @@ bool rs_dg_peer(const struct rs *rs, union cm_addr *out); // false: it has none
 void rs_dg_progress(struct rs *rs);
 bool rs_dg_can_send(const struct rs *rs);
 bool rs_dg_can_receive(const struct rs *rs);
+
+// ---- rs_names.c
+
+// cm.lock held: the id is bound and has its queue pair. 0 or -errno; what is in `names` is to be withdrawn.
+int rs_name_publish(struct rdma_cm_id *id, char names[2][CM_NAME]);
+void rs_name_withdraw(char names[2][CM_NAME]);
+uint32_t rs_name_find(const struct sockaddr *to);
 
 // ---- rs_wait.c
 

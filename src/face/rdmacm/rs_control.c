@@ -41,7 +41,7 @@ static int leave(struct rs *rs, int err)
     return err ? cm_fail(err) : 0;
 }
 
-static void set_id_options(struct rs *rs)
+void rs_set_id_options(struct rs *rs)
 {
     if (rs->reuse)
         rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &rs->reuse, sizeof rs->reuse);
@@ -57,9 +57,11 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 
     if (!rs)
         return -1;
-    if (rs->state == RS_NEW && addr && addrlen >= cm_addr_len(addr) && cm_addr_len(addr)) {
+    if (rs->dg && addr && addrlen >= sizeof addr->sa_family && addr->sa_family != rs->domain) {
+        err = dock_refuse(EAFNOSUPPORT, "rbind: an address of another family than the socket's");
+    } else if (rs->state == RS_NEW && addr && addrlen >= cm_addr_len(addr) && cm_addr_len(addr)) {
         memcpy(&copy, addr, cm_addr_len(addr));
-        set_id_options(rs);
+        rs_set_id_options(rs);
         err = rdma_bind_addr(rs->id, &copy.any) ? errno : 0;
         if (!err && rs->dg)
             err = -rs_dg_open(rs);
@@ -198,7 +200,7 @@ static int start_connect(struct rs *rs, const struct sockaddr *addr)
     if (rs->state != RS_NEW)
         return EISCONN;
     memcpy(&copy, addr, cm_addr_len(addr));
-    set_id_options(rs);
+    rs_set_id_options(rs);
     if (rdma_resolve_addr(rs->id, NULL, &copy.any, 2000))
         return errno;
     rs->state = RS_CONNECTING;

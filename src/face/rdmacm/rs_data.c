@@ -35,19 +35,22 @@ static struct rs *enter(int fd, bool always_wait, int flags)
     return NULL;
 }
 
-// The socket, locked, if it is one of datagrams; else NULL.
-static struct rs *enter_datagrams(int fd)
+// The socket, locked, if it is one of datagrams: true. Not when there is none (-1 and errno, in *ret), or it
+// is of a stream (0).
+static bool enter_datagrams(int fd, struct rs **out, int *ret)
 {
-    struct rs *rs = rs_is(fd) ? rs_get(fd) : NULL;
+    struct rs *rs = rs_get(fd);
 
+    *out = rs;
+    *ret = rs ? 0 : -1;
     if (!rs)
-        return NULL;
-    if (rs->dg) {
-        pthread_mutex_lock(&rs->lock);
-        return rs;
+        return false;
+    if (!rs->dg) {
+        rs_drop(rs);
+        return false;
     }
-    rs_drop(rs);
-    return NULL;
+    pthread_mutex_lock(&rs->lock);
+    return true;
 }
 
 static ssize_t leave(struct rs *rs, size_t done, int err)
@@ -142,26 +145,29 @@ static ssize_t receive_pieces(int socket, const struct iovec *iov, size_t count,
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-    struct rs *rs = enter_datagrams(socket);
+    struct rs *rs;
+    int ret;
 
-    if (rs)
-        return receive_one(rs, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0, &(struct rs_from){NULL, NULL}, NULL);
-    return receive_pieces(socket, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0);
+    if (iovcnt < 0)
+        return cm_fail(dock_refuse(EINVAL, "rreadv: %d pieces", iovcnt));
+    if (enter_datagrams(socket, &rs, &ret))
+        return receive_one(rs, iov, (size_t)iovcnt, 0, &(struct rs_from){NULL, NULL}, NULL);
+    return ret ? ret : receive_pieces(socket, iov, (size_t)iovcnt, 0);
 }
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
     struct rs *rs;
+    int ret;
 
     if (!msg || msg->msg_controllen)
         return cm_fail(dock_refuse(ENOTSUP, "rrecvmsg: no message, or control data is asked for"));
     msg->msg_flags = 0;
-    rs = enter_datagrams(socket);
-    if (rs)
+    if (enter_datagrams(socket, &rs, &ret))
         return receive_one(rs, msg->msg_iov, msg->msg_iovlen, flags,
                            &(struct rs_from){msg->msg_name, &msg->msg_namelen}, &msg->msg_flags);
     msg->msg_namelen = 0;
-    return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
+    return ret ? ret : receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 // ---- sending
@@ -213,11 +219,14 @@ ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr,
                 socklen_t addrlen)
 {
-    struct rs *rs = enter_datagrams(socket);
+    struct rs *rs;
+    int ret;
 
-    if (rs)
+    if (enter_datagrams(socket, &rs, &ret))
         return send_one(rs, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, flags,
                         &(struct rs_to){dest_addr, addrlen});
+    if (ret)
+        return ret;
     if (dest_addr)
         return cm_fail(dock_refuse(EISCONN, "rsendto: a stream has its destination"));
     return rsend(socket, buf, len, flags);
@@ -246,24 +255,27 @@ static ssize_t send_pieces(int socket, const struct iovec *iov, size_t count, in
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
-    struct rs *rs = enter_datagrams(socket);
+    struct rs *rs;
+    int ret;
 
-    if (rs)
-        return send_one(rs, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0, &(struct rs_to){NULL, 0});
-    return send_pieces(socket, iov, iovcnt < 0 ? 0 : (size_t)iovcnt, 0);
+    if (iovcnt < 0)
+        return cm_fail(dock_refuse(EINVAL, "rwritev: %d pieces", iovcnt));
+    if (enter_datagrams(socket, &rs, &ret))
+        return send_one(rs, iov, (size_t)iovcnt, 0, &(struct rs_to){NULL, 0});
+    return ret ? ret : send_pieces(socket, iov, (size_t)iovcnt, 0);
 }
 
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
     struct rs *rs;
+    int ret;
 
     if (!msg || msg->msg_controllen)
         return cm_fail(dock_refuse(ENOTSUP, "rsendmsg: no message, or there is control data"));
-    rs = enter_datagrams(socket);
-    if (rs)
+    if (enter_datagrams(socket, &rs, &ret))
         return send_one(rs, msg->msg_iov, msg->msg_iovlen, flags,
                         &(struct rs_to){msg->msg_name, msg->msg_namelen});
-    return send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
+    return ret ? ret : send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags);
 }
 
 // ---- mapped memory, of streams

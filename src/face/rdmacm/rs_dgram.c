@@ -3,13 +3,11 @@
 // runtime directory, as the target of a symbolic link under the port's name: senders read it there, each
 // time, so nobody has to answer them, and one who binds anew is found at once. What a dead process left leads
 // to a queue pair that is gone, or at worst to a stranger's, which the head of each datagram tells apart.
-#include <fcntl.h>
-#include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
+#include "base/clock.h"
 #include "face/rdmacm/rs.h"
 
 #define MAGIC 0x31474452u // "RDG1"
@@ -20,6 +18,7 @@ enum {
     IN_SLOT = (GRH + MTU + 63) / 64 * 64,
     MIN_DEPTH = 16,
     MAX_DEPTH = 2 * RS_DEPTH,
+    PATIENCE_MS = 1000,
 };
 
 // In front of each datagram: for whom it is and from whom it comes. Ports as they stand in addresses.
@@ -45,6 +44,7 @@ struct rs_dgram {
     // The host address to which the last datagram went: the next one often goes there too.
     union cm_addr at;
     struct ibv_ah *ah;
+    uint32_t last; // queue pair to which the last one went
 };
 
 int rs_dg_new(struct rs *rs)
@@ -116,32 +116,6 @@ static int make_memory(struct rs *rs)
     return ret;
 }
 
-static void name_of(const struct cm_port *port, bool any, char name[CM_NAME])
-{
-    cm_port_name(port, any, name);
-    name[0] = port->v6 ? 'D' : 'd';
-}
-
-// The port is ours alone, so what stands under its name is a dead process's. cm.lock is held.
-static int publish(struct rs *rs)
-{
-    struct cm_port port = cm_id(rs->id)->port;
-    int ret = cm_port_alone(&cm_id(rs->id)->port);
-    char number[16];
-
-    if (ret)
-        return dock_refuse(ret, "rbind: another datagram socket or id is bound to the port");
-    snprintf(number, sizeof number, "%x", rs->id->qp->qp_num);
-    for (int i = 0; i < (port.both ? 2 : 1); i++) {
-        name_of(&port, false, rs->dg->names[i]);
-        unlinkat(cm.dir.fd, rs->dg->names[i], 0);
-        if (symlinkat(number, cm.dir.fd, rs->dg->names[i]))
-            return dock_refuse(-errno, "rbind: a name in the runtime directory: %s", strerror(errno));
-        port.v6 = false;
-    }
-    return 0;
-}
-
 static int build(struct rs *rs)
 {
     int ret = 0;
@@ -159,7 +133,7 @@ static int build(struct rs *rs)
     if (ret)
         return ret;
     cm_acquire();
-    ret = publish(rs);
+    ret = rs_name_publish(rs->id, rs->dg->names);
     cm_release();
     return ret;
 }
@@ -171,13 +145,20 @@ int rs_dg_open(struct rs *rs)
 
     if (rs->state != RS_NEW)
         return 0;
-    if (!cm_addr_len(rdma_get_local_addr(rs->id)) && rdma_bind_addr(rs->id, &any.any))
-        return -errno;
+    if (!cm_addr_len(rdma_get_local_addr(rs->id))) {
+        rs_set_id_options(rs);
+        if (rdma_bind_addr(rs->id, &any.any))
+            return -errno;
+    }
     ret = build(rs);
-    if (ret)
-        rs_tear_down(rs);
-    else
+    if (!ret) {
         rs->state = RS_UP;
+        return 0;
+    }
+    rs_tear_down(rs); // and it is unbound as before, to be bound by a later call
+    cm_acquire();
+    cm_unbind(cm_id(rs->id));
+    cm_release();
     return ret;
 }
 
@@ -185,9 +166,7 @@ void rs_dg_close(struct rs *rs)
 {
     struct rs_dgram *dg = rs->dg;
 
-    for (int i = 0; i < 2; i++) // while the port is ours
-        if (dg->names[i][0])
-            unlinkat(cm.dir.fd, dg->names[i], 0);
+    rs_name_withdraw(dg->names); // while the port is ours
     if (dg->ah)
         ibv_destroy_ah(dg->ah);
     free(dg->arrivals);
@@ -225,6 +204,12 @@ static bool same_host(const union cm_addr *a, const union cm_addr *b)
                                        : IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
 }
 
+// Does it reach IPv4, too? One of IPv6 that is, or will be, bound to all addresses of both.
+static bool dual(const struct rs *rs)
+{
+    return rs->state == RS_NEW ? !rs->v6only : cm_id(rs->id)->port.both;
+}
+
 // A destination as the program gives it. 0 or a positive errno value.
 static int take_address(const struct rs *rs, const struct sockaddr *addr, socklen_t len, union cm_addr *out)
 {
@@ -239,6 +224,8 @@ static int take_address(const struct rs *rs, const struct sockaddr *addr, sockle
     else if (cm_addr_any(addr))
         out->v6.sin6_addr = in6addr_loopback;
     unmap(out);
+    if (out->any.sa_family != rs->domain && !dual(rs))
+        return dock_refuse(ENETUNREACH, "rsocket: a socket of IPv6 alone reaches no IPv4 address");
     if (rs->dg->ah && same_host(out, &rs->dg->at)) // known to be one of the host's
         return 0;
     if (cm_addr_multicast(&out->any) || !cm_addr_local(&out->any))
@@ -272,24 +259,6 @@ bool rs_dg_peer(const struct rs *rs, union cm_addr *out)
 }
 
 // ---- sending
-
-// The queue pair that is bound there; 0: none, and the datagram is lost as on a wire.
-static uint32_t queue_at(const union cm_addr *to)
-{
-    char name[CM_NAME], number[16];
-    struct cm_port port = {0};
-    ssize_t n = -1;
-
-    cm_port_of(&port, RDMA_PS_UDP, &to->any);
-    for (int any = 0; any < 2 && n < 0; any++) {
-        name_of(&port, any, name);
-        n = readlinkat(cm.dir.fd, name, number, sizeof number - 1);
-    }
-    if (n < 0)
-        return 0;
-    number[n] = 0;
-    return (uint32_t)strtoul(number, NULL, 16);
-}
 
 static int find_way(struct rs *rs, const union cm_addr *to)
 {
@@ -362,6 +331,22 @@ static int post_datagram(struct rs *rs, const struct iovec *iov, size_t n, size_
     return err;
 }
 
+// The first datagram to a queue pair waits for the way to it, which the device's thread looks for. A program
+// may end right after it has sent one, so the call waits with it; what another one does is told by the next.
+static void see_off(struct rs *rs, uint32_t qpn)
+{
+    uint64_t until = dock_now_ns() + PATIENCE_MS * 1000000ull;
+
+    if (qpn == rs->dg->last)
+        return;
+    rs->dg->last = qpn;
+    rs_dg_progress(rs);
+    while (rs->state == RS_UP && rs->posted != rs->finished && dock_now_ns() < until) {
+        poll(NULL, 0, 1);
+        rs_dg_progress(rs);
+    }
+}
+
 bool rs_dg_can_send(const struct rs *rs)
 {
     return rs->state == RS_DOWN || rs->write_off || rs->posted - rs->finished < rs->dg->out_depth;
@@ -392,8 +377,13 @@ int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, bool wait, cons
         err = ENETDOWN;
     if (!err)
         err = find_way(rs, &to);
-    qpn = err ? 0 : queue_at(&to);
-    return qpn ? post_datagram(rs, iov, n, len, &to, qpn) : err;
+    qpn = err ? 0 : rs_name_find(&to.any);
+    if (!qpn)
+        return err;
+    err = post_datagram(rs, iov, n, len, &to, qpn);
+    if (!err)
+        see_off(rs, qpn);
+    return err;
 }
 
 // ---- receiving

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
@@ -101,39 +102,92 @@ static void who_asks_is_answered_between_processes(void **state)
     two_processes(answers, asks);
 }
 
+// How many sockets have left their name in the runtime directory.
+static unsigned names(void)
+{
+    const char *path = getenv("DRYDOCK_DIR");
+    DIR *dir = path ? opendir(path) : NULL;
+    struct dirent *e;
+    unsigned n = 0;
+
+    while (dir && (e = readdir(dir)))
+        n += (e->d_name[0] == 'd' || e->d_name[0] == 'D') && strlen(e->d_name) == 13;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static const char *next; // the address that is bound behind a dead process
+
 static void ends_bound(int sock)
 {
-    uint16_t port = 0;
+    uint16_t port = 0, other = 0;
 
     bound("127.0.0.1", &port);
+    bound("127.0.0.1", &other); // which nobody binds again
     tell(sock, &port, sizeof port);
 }
 
 // It has ended when its locks are gone, which is a little later than its socket.
 static void binds_after_it(int sock)
 {
-    uint16_t port;
     int fd, other = rsocket(AF_INET, SOCK_DGRAM, 0);
+    uint16_t port;
     char c;
 
     hear(sock, &port, sizeof port);
     CHECK_INT(read(sock, &c, 1), 0);
     send_to(other, "lost", 4, port);
     fd = rsocket(AF_INET, SOCK_DGRAM, 0);
-    for (unsigned i = 0; rbind(fd, cm_addr4("127.0.0.1", port), V4) && i < 5000; i++) {
+    for (unsigned i = 0; rbind(fd, cm_addr4(next, port), V4) && i < 5000; i++) {
         CHECK_INT(errno, EADDRINUSE);
         usleep(1000);
     }
     send_to(other, "found", 5, port);
     expect(fd, "found", 5);
+    if (getenv("DRYDOCK_DIR"))
+        CHECK_INT(names(), 2);
     CHECK_INT(rclose(fd), 0);
     CHECK_INT(rclose(other), 0);
 }
 
 static void what_a_dead_process_left_is_in_nobodys_way(void **state)
 {
+    static const char *const addresses[] = {"127.0.0.1", "0.0.0.0"};
+
     (void)state;
-    two_processes(binds_after_it, ends_bound);
+    for (unsigned i = 0; i < 2; i++) {
+        next = addresses[i];
+        two_processes(binds_after_it, ends_bound);
+    }
+}
+
+static void sends_and_ends(int sock)
+{
+    uint16_t port;
+
+    hear(sock, &port, sizeof port);
+    send_to(rsocket(AF_INET, SOCK_DGRAM, 0), "goodbye", 7, port);
+    _exit(0);
+}
+
+static void hears_it(int sock)
+{
+    uint16_t port = 0;
+    int fd = bound("127.0.0.1", &port);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    tell(sock, &port, sizeof port);
+    CHECK_INT(rpoll(&p, 1, CM_WAIT_MS), 1);
+    expect(fd, "goodbye", 7);
+    CHECK_INT(rclose(fd), 0);
+}
+
+static void who_ends_after_one_datagram_has_sent_it(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        two_processes(hears_it, sends_and_ends);
 }
 
 // ---- one process
@@ -319,6 +373,50 @@ static void an_ipv6_socket_hears_both_families(void **state)
     CHECK_INT(rclose(six), 0);
 }
 
+static void a_bind_that_fails_leaves_nothing_bound(void **state)
+{
+    struct rdma_event_channel *c = cm_channel();
+    struct rdma_cm_id *id = cm_new_id(c, RDMA_PS_UDP);
+    int fd = rsocket(AF_INET, SOCK_DGRAM, 0), yes = 1;
+    struct sockaddr_in name;
+    socklen_t len = sizeof name;
+    uint16_t port;
+
+    (void)state;
+    CHECK_INT(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof yes), 0);
+    CHECK_INT(rdma_bind_addr(id, cm_addr4("127.0.0.1", 0)), 0);
+    port = ntohs(rdma_get_src_port(id));
+    CHECK_INT(rsetsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+    CHECK_INT(rbind(fd, cm_addr4("127.0.0.1", port), V4), -1);
+    CHECK_INT(errno, EADDRINUSE);
+    CHECK_INT(rgetsockname(fd, (struct sockaddr *)&name, &len), 0);
+    CHECK_INT(name.sin_port, 0);
+    CHECK_INT(rdma_destroy_id(id), 0);
+    CHECK_INT(rbind(fd, cm_addr4("127.0.0.1", port), V4), 0);
+    CHECK_INT(rclose(fd), 0);
+    rdma_destroy_event_channel(c);
+}
+
+static void families_are_held_apart(void **state)
+{
+    int six = rsocket(AF_INET6, SOCK_DGRAM, 0), only = rsocket(AF_INET6, SOCK_DGRAM, 0), yes = 1;
+    struct sockaddr *mapped = cm_addr6("::ffff:127.0.0.1", 9);
+    socklen_t len = sizeof(struct sockaddr_in6);
+
+    (void)state;
+    CHECK_INT(rbind(six, cm_addr4("127.0.0.1", 0), V4), -1);
+    CHECK_INT(errno, EAFNOSUPPORT);
+    CHECK_INT(rbind(six, cm_addr6("::1", 0), len), 0);
+    CHECK_INT(rsendto(six, "x", 1, 0, mapped, len), -1);
+    CHECK_INT(errno, ENETUNREACH);
+    CHECK_INT(rsetsockopt(only, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes), 0);
+    CHECK_INT(rsendto(only, "x", 1, 0, cm_addr6("::1", 9), len), 1); // binds it
+    CHECK_INT(rsendto(only, "x", 1, 0, mapped, len), -1);
+    CHECK_INT(errno, ENETUNREACH);
+    CHECK_INT(rclose(six), 0);
+    CHECK_INT(rclose(only), 0);
+}
+
 static void what_streams_do_datagrams_do_not(void **state)
 {
     uint16_t port = 0;
@@ -346,10 +444,20 @@ static void what_streams_do_datagrams_do_not(void **state)
     CHECK_INT(rshutdown(fd, SHUT_RDWR), 0);
     CHECK_INT(rrecv(fd, page, 1, 0), 0);
     ROW(rsend(fd, "x", 1, 0), EPIPE);
-#undef ROW
+    ROW(rwritev(fd, NULL, -1), EINVAL);
+    ROW(rreadv(fd, NULL, -1), EINVAL);
     CHECK_INT(rgetsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len), 0);
     CHECK_INT(type, SOCK_DGRAM);
     CHECK_INT(rclose(fd), 0);
+    // A number that leads nowhere is none of a stream either.
+    struct iovec io = {page, 1};
+    struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1};
+    ROW(rsendto(fd, "x", 1, 0, cm_addr4("127.0.0.1", port), V4), EBADF);
+    ROW(rsendmsg(fd, &msg, 0), EBADF);
+    ROW(rrecvmsg(fd, &msg, 0), EBADF);
+    ROW(rwritev(fd, &io, 1), EBADF);
+    ROW(rreadv(fd, &io, 1), EBADF);
+#undef ROW
 }
 
 int main(void)
@@ -358,6 +466,7 @@ int main(void)
         // first those whose processes must not have a device yet
         cmocka_unit_test(who_asks_is_answered_between_processes),
         cmocka_unit_test(what_a_dead_process_left_is_in_nobodys_way),
+        cmocka_unit_test(who_ends_after_one_datagram_has_sent_it),
         cmocka_unit_test(a_datagram_arrives_whole_and_tells_its_sender),
         cmocka_unit_test(what_the_reader_has_no_room_for_is_cut),
         cmocka_unit_test(polling_tells_what_can_be_done),
@@ -365,6 +474,8 @@ int main(void)
         cmocka_unit_test(a_port_is_of_one_socket_and_of_the_next),
         cmocka_unit_test(a_reader_that_is_slow_loses_some_and_goes_on),
         cmocka_unit_test(an_ipv6_socket_hears_both_families),
+        cmocka_unit_test(a_bind_that_fails_leaves_nothing_bound),
+        cmocka_unit_test(families_are_held_apart),
         cmocka_unit_test(what_streams_do_datagrams_do_not),
     };
 
