@@ -2,11 +2,14 @@
 // A queue without a connection (UD, RM, UM) reaches many: one way per target, made at the first request and
 // found by the target's number and address. So does an XRC initiator beside its connection: a way to each
 // shared queue that it names. The token is held.
+#include <sched.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "device/internal.h"
 
 #define FIRST_BUCKETS 16u
+#define TURN_NS 20000000ull // so long the engine tries to have a queue to itself
 
 static struct dock_conn **bucket(struct dock_ways *w, uint32_t id)
 {
@@ -133,7 +136,7 @@ static bool is_spent(const struct dock_qp *qp, const struct dock_conn *c)
     return c->peer && dock_peek32(&c->peer->dead) && !qp->sq.flight && !(qp->sq.mid && qp->sq.way == c);
 }
 
-static void drop_dead(struct dock_qp *qp)
+static bool drop_dead(struct dock_qp *qp)
 {
     struct dock_ways *w = &qp->ways;
 
@@ -149,6 +152,7 @@ static void drop_dead(struct dock_qp *qp)
             drop(w, at);
         }
     dock_sq_release(&qp->sq);
+    return true;
 }
 
 static bool has_ways(const struct dock_qp *qp)
@@ -179,15 +183,18 @@ static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn,
     return qp;
 }
 
-static void look_at_each(struct dock_dev *dev, bool (*suits)(const struct dock_qp *qp),
-                         void (*look)(struct dock_qp *qp))
+// false: at one of them, at least, nothing could be done.
+static bool look_at_each(struct dock_dev *dev, bool (*suits)(const struct dock_qp *qp),
+                         bool (*look)(struct dock_qp *qp))
 {
     struct dock_qp *qp;
+    bool all = true;
 
     for (uint32_t turn = ++dev->ways_turn; (qp = next_to_look_at(dev, turn, suits));) {
-        look(qp);
+        all &= look(qp);
         atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
     }
+    return all;
 }
 
 void dock_ways_check(struct dock_dev *dev)
@@ -203,11 +210,25 @@ static void show_rest(struct dock_conn *c)
         dock_publish64(&c->hazard->busy, c->hazard_value); // pairs with await_peer in quiesce.c
 }
 
-// What is in flight is at work by other hands.
-static void rest_of(struct dock_qp *qp)
+// Whoever runs a queue lets go after a budget, busy as it may be, unless he was stopped: that is not waited
+// for.
+static bool take_in_time(struct dock_sq *sq)
 {
-    if (!dock_sq_try(&qp->sq))
-        return;
+    uint64_t until = dock_now_ns() + TURN_NS;
+
+    while (!dock_sq_try(sq)) {
+        if (dock_now_ns() > until)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+// What is in flight is at work by other hands.
+static bool rest_of(struct dock_qp *qp)
+{
+    if (!take_in_time(&qp->sq))
+        return false;
     if (!qp->sq.flight) {
         show_rest(&qp->conn);
         for (uint32_t i = 0; i < qp->ways.size; i++)
@@ -215,16 +236,15 @@ static void rest_of(struct dock_qp *qp)
                 show_rest(c);
     }
     dock_sq_release(&qp->sq);
+    return true;
 }
 
 void dock_ways_show_rest(struct dock_dev *dev)
 {
     uint32_t asked = dock_idtable_doubts(&dev->ids_table, dev->waiter.me);
 
-    if (asked == dev->doubts_seen)
-        return;
-    dev->doubts_seen = asked;
-    look_at_each(dev, any, rest_of);
+    if (asked != dev->doubts_seen && look_at_each(dev, any, rest_of))
+        dev->doubts_seen = asked; // else again at the next look
 }
 
 void dock_ways_forget(struct dock_qp *qp)

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/order.h"
+#include "base/probe.h"
 #include "device/internal.h"
 #include "device/link.h"
 #include "lib/duo.h"
@@ -213,52 +215,102 @@ static void the_word_of_used_hazards_is_not_believed_when_it_goes_down(void **st
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
-static void write_word(struct end *from, struct end *to)
+static bool writes(struct end *from, struct end *to)
 {
     struct dock_sge sge;
     struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, from, &sge, 0, 8, to->mr, to->mr->va);
     struct dock_wc wc = {.status = 0xfff};
 
     wr_aim(&wr, dock_qp_number(to->qp));
-    assert_int_equal(end_post(from, &wr), 0);
-    assert_true(end_wait(from->scq, &wc, 10000 * slow_down()));
-    assert_int_equal(wc.status, DOCK_OK);
+    return !end_post(from, &wr) && end_wait(from->scq, &wc, 10000 * slow_down()) && !wc.status;
+}
+
+static struct {
+    struct end *from, *to;
+    dock_a32 queue, stop, failed; // whose runs take so long
+} busy;
+
+static void nap(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+static void dawdle(enum dock_moment at, uint32_t object, uint64_t sequence)
+{
+    (void)sequence;
+    if (at == DOCK_AT_EXECUTE && object == dock_peek32(&busy.queue))
+        nap(3000);
+}
+
+static void *keep_busy(void *arg)
+{
+    (void)arg;
+    while (!dock_peek32(&busy.stop) && !dock_peek32(&busy.failed)) {
+        dock_set32(&busy.failed, !writes(busy.from, busy.to));
+        nap(50);
+    }
+    return NULL;
+}
+
+static void flip_hazard(struct dock_dev *mine, const struct end *of)
+{
+    uint64_t owner = (uint64_t)dock_dev_who(of->dev) << 32 | dock_qp_number(of->qp) | DOCK_HAZARD_USED;
+    uint32_t i = 0, used = dock_hazards_used(mine);
+
+    while (i < used && dock_peek64(&mine->hazards[i].owner) != owner)
+        i++;
+    assert_true(i < used);
+    atomic_fetch_xor(&mine->hazards[i].busy, 1);
 }
 
 // The word of a device at rest says by accident that it works in our memory: it is asked, and puts that
-// right.
+// right. Of a connection, and of a queue that is busy all the time with other targets.
 static void a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is(void **state)
 {
-    struct dock_config patient = {.stopped_ms = 20000 * slow_down()};
-    static const enum dock_service service[] = {DOCK_RC, DOCK_RM};
+    struct dock_config patient = {.stopped_ms = 6000 * slow_down()};
+    struct end_opts rc = {0}, rm = {.service = DOCK_RM};
+    struct end a[2], b[2], other;
     struct dock_dev *mine, *theirs;
     struct dock_mr *mr;
+    pthread_t thread;
 
     (void)state;
+    dock_probe_hook = dawdle;
     assert_int_equal(dock_dev_open(&patient, &mine), 0);
     assert_int_equal(dock_dev_open(NULL, &theirs), 0);
     for (unsigned i = 0; i < 2; i++) {
-        struct end_opts o = {.service = service[i]};
-        struct end a, b;
-        end_open(&a, mine, &o);
-        end_open(&b, theirs, &o);
-        pair_connect(&a, &b);
-        write_word(&b, &a);
-        assert_int_equal(dock_peek64(&mine->hazards[dock_hazards_used(mine) - 1].owner) >> 32,
-                         dock_dev_who(theirs));
-        atomic_fetch_xor(&mine->hazards[dock_hazards_used(mine) - 1].busy, 1);
-        assert_int_equal(dock_mr_register(mine, a.pd, (uintptr_t)a.mem, 64, (uintptr_t)a.mem,
-                                          DOCK_ACCESS_REMOTE_READ, &mr),
-                         0);
-        assert_int_equal(dock_mr_deregister(mr), 0); // waits for who seems to be at work
-        assert_false(dock_idtable_evicted(&mine->ids_table, dock_dev_who(theirs)));
-        assert_int_equal(dock_dev_usable(theirs), 0);
-        write_word(&b, &a);
-        end_close(&b);
-        end_close(&a);
+        end_open(&a[i], mine, i ? &rm : &rc);
+        end_open(&b[i], theirs, i ? &rm : &rc);
+        pair_connect(&a[i], &b[i]);
+        assert_true(writes(&b[i], &a[i]));
+    }
+    end_open(&other, theirs, &rm);
+    end_connect(&other, 0, NULL);
+    busy.from = &b[1];
+    busy.to = &other;
+    dock_set32(&busy.queue, dock_qp_number(b[1].qp));
+    assert_int_equal(pthread_create(&thread, NULL, keep_busy, NULL), 0);
+    flip_hazard(mine, &b[0]);
+    flip_hazard(mine, &b[1]);
+    assert_int_equal(dock_mr_register(mine, a[0].pd, (uintptr_t)a[0].mem, 64, (uintptr_t)a[0].mem,
+                                      DOCK_ACCESS_REMOTE_READ, &mr),
+                     0);
+    assert_int_equal(dock_mr_deregister(mr), 0); // waits for who seems to be at work
+    assert_false(dock_idtable_evicted(&mine->ids_table, dock_dev_who(theirs)));
+    dock_set32(&busy.stop, 1);
+    pthread_join(thread, NULL);
+    assert_int_equal(dock_peek32(&busy.failed), 0);
+    assert_int_equal(dock_dev_usable(theirs), 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(writes(&b[i], &a[i]));
+    end_close(&other);
+    for (unsigned i = 0; i < 2; i++) {
+        end_close(&b[i]);
+        end_close(&a[i]);
     }
     assert_int_equal(dock_dev_close(theirs), 0);
     assert_int_equal(dock_dev_close(mine), 0);
+    dock_probe_hook = NULL;
 }
 
 int main(void)
