@@ -46,11 +46,21 @@ static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     return __builtin_expect(sq->qp->page != NULL, 0) ? dock_raw_check_fetched(sq, n) : DOCK_OK;
 }
 
+// In every other pass the owner bit of a block that nobody ever wrote is right.
+static bool is_blank(const char *block)
+{
+    static const char blank[DOCK_BLOCK];
+
+    return !memcmp(block, blank, sizeof blank);
+}
+
 static bool stands(const struct dock_sq *sq, uint32_t at, uint32_t left)
 {
     uint32_t expected = at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
     struct dock_wqe w;
 
+    if (sq->qp->page && is_blank(slot(sq, at)))
+        return false;
     memcpy(&w, slot(sq, at), sizeof w);
     unsigned n = dock_wqe_blocks(&w);
     return (w.flags & DOCK_F_OWNER) == expected && n <= DOCK_WQE_BLOCKS && n <= left;

@@ -11,8 +11,9 @@ trap 'rm -rf "$work"' EXIT
 [ -x "$build/bin/oshrun" ] || { echo "skipped: $build/bin/oshrun is not built"; exit 77; }
 [ "${DRYDOCK_EMULATED:-0}" = 0 ] || { echo "skipped: a job of several emulated processes takes minutes"; exit 77; }
 
-# job N PROGRAM ARGS: output in $out, messages in $err, exit status in $status. It has $limit seconds.
-limit=50
+# job N PROGRAM ARGS: output in $out, messages in $err, exit status in $status. It has $limit seconds, longer under a
+# sanitizer.
+limit=$((50 * ${DRYDOCK_SLOW:-1}))
 job()
 {
     local n=$1

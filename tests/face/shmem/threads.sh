@@ -18,7 +18,6 @@ for way in stores queue; do
     run 2 $way threads_prog
 done
 if grep -q '^DOCK_SANITIZE:.*=thread$' "$build/CMakeCache.txt"; then
-    limit=150 # the cases wait for each other thousands of times, which a busy machine draws out
     for way in stores queue; do
         run 4 $way litmus_prog
     done

@@ -201,6 +201,31 @@ static void blocks_without_a_wqe_are_flushed_by_one_completion(void **state)
     close_lone(&l);
 }
 
+// In either pass: the owner bit of what was never written is right in the second.
+static void blocks_that_were_never_written_are_flushed_by_one_completion_in_each_pass(void **state)
+{
+    struct raw_wr unknown = {.opcode = 0xff, .complete = 1, .id = 1};
+    struct lone l;
+    struct raw_cqe c;
+
+    (void)state;
+    open_lone(&l);
+    raw_put(&l.q, &unknown);
+    look(&l);
+    expect_error(&l, 1, 0);
+    static const unsigned ends[] = {BLOCKS,
+                                    2 * BLOCKS - 1}; // behind the last block that was written, in this pass
+    for (unsigned pass = 0; pass < 2; pass++) {
+        l.q.pi = ends[pass];
+        look(&l);
+        assert_true(raw_poll(&l.q, &c));
+        assert_int_equal(c.status, 6);
+        assert_int_equal(c.entry, ends[pass] - 1);
+        assert_false(raw_poll(&l.q, &c));
+    }
+    close_lone(&l);
+}
+
 // Four blocks by its first block, two of them published: the rest is not read before it is there.
 static void a_wqe_longer_than_what_is_published_is_an_error_in_words(void **state)
 {
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_doorbell_that_goes_back_is_an_error_in_words),
         cmocka_unit_test(what_was_done_is_told_although_the_doorbell_went_back),
         cmocka_unit_test(blocks_without_a_wqe_are_flushed_by_one_completion),
+        cmocka_unit_test(blocks_that_were_never_written_are_flushed_by_one_completion_in_each_pass),
         cmocka_unit_test(a_wqe_longer_than_what_is_published_is_an_error_in_words),
         cmocka_unit_test(an_unknown_opcode_is_unsupported),
         cmocka_unit_test(an_unknown_opcode_completes_through_poll_too),
