@@ -109,12 +109,14 @@ foreach(source IN LISTS test_sources)
     endif()
 endforeach()
 
-# The n-th call of a device's life is also one that the arena makes without libc: its sources once more, with a hook there.
-if(TARGET tests-fault-nth_device_test AND NOT DOCK_SANITIZE)
-    file(GLOB arena_sources CONFIGURE_DEPENDS src/arena/adopt*.c)
-    target_sources(tests-fault-nth_device_test PRIVATE ${arena_sources} src/arena/maps.c src/arena/procfile.c src/arena/view.c)
-    target_compile_definitions(tests-fault-nth_device_test PRIVATE DOCK_RAWCALL_FAILS=1)
-endif()
+# Tests that look at the calls which the arena makes without libc: its sources once more, with a hook there.
+foreach(hooked nth_device_test adopt_count_test)
+    if(TARGET tests-fault-${hooked} AND NOT DOCK_SANITIZE)
+        file(GLOB arena_sources CONFIGURE_DEPENDS src/arena/adopt*.c)
+        target_sources(tests-fault-${hooked} PRIVATE ${arena_sources} src/arena/maps.c src/arena/procfile.c src/arena/view.c)
+        target_compile_definitions(tests-fault-${hooked} PRIVATE DOCK_RAWCALL_FAILS=1)
+    endif()
+endforeach()
 
 # The cases of OpenSHMEM once more, with a device that delays and reorders: in one program, since its fabric is the tests'.
 if(TARGET tests-face-shmem-litmus_prog AND TARGET drydock_testlib)

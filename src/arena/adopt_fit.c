@@ -280,21 +280,51 @@ static bool is_ring(void *found, const struct dock_vma *v)
     return !*(bool *)found;
 }
 
-// A ring of AIO never has a descriptor, one of io_uring need not. An older kernel does not tell the shared
-// mappings apart: all are looked at there, and only for AIO.
+// Pages of mappings that are neither the program's own memory nor adopted: a ring that comes makes it more.
+// 0: it cannot be told.
+static uint64_t foreign_pages(void)
+{
+    char text[128] = "", *at = text;
+    uint64_t field[6] = {0}; // the first is all of them, the last what is private and writable
+    struct dock_proc sizes;
+
+    if (dock_proc_open(DOCK_PROC_SIZES, &sizes))
+        return 0;
+    dock_rawcall(SYS_pread64, sizes.fd, (long)text, sizeof text - 1, 0, 0, 0);
+    dock_proc_done(&sizes);
+    for (unsigned i = 0; i < 6 && *at; i++, at += *at == ' ')
+        for (; *at >= '0' && *at <= '9'; at++)
+            field[i] = field[i] * 10 + (uint64_t)(*at - '0');
+    return field[5] ? field[0] - field[5] - dock_peek64(&dock_adopted_bytes) / dock_page() : 0;
+}
+
+// Does any mapping hold a ring? An older kernel does not tell the shared ones apart: all are looked at there,
+// and only for AIO.
+static bool any_ring_is_mapped(bool aio)
+{
+    static uint64_t none_at; // of so many foreign pages none was a ring; 0: none is known
+    uint64_t pages = aio ? 0 : foreign_pages();
+    bool found = false;
+    int err;
+
+    // The walk costs by what is adopted, which is shared memory too.
+    if (pages && pages == none_at)
+        return false;
+    err = dock_maps_walk_shared(is_ring, &found);
+    if (err == -ENOTTY)
+        err = aio ? dock_maps_walk(0, UINT64_MAX, is_ring, &found) : 0;
+    none_at = err || found ? 0 : pages;
+    return err || found;
+}
+
+// A ring of AIO never has a descriptor, one of io_uring need not.
 static bool ring_pins(void)
 {
     enum rings own = own_rings();
-    bool aio = any_aio(), found = false;
-    int err = 0;
+    bool aio = any_aio();
 
-    if (own == SOME_WITHOUT_DESCRIPTOR)
-        return true;
-    if (aio || own != NEVER_ANY || !dock_stop_is_alone())
-        err = dock_maps_walk_shared(is_ring, &found);
-    if (err == -ENOTTY)
-        err = aio ? dock_maps_walk(0, UINT64_MAX, is_ring, &found) : 0;
-    return err || found;
+    return own == SOME_WITHOUT_DESCRIPTOR ||
+           ((aio || own != NEVER_ANY || !dock_stop_is_alone()) && any_ring_is_mapped(aio));
 }
 
 // Descriptors last: then those that the rest looks at are known.

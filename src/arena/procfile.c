@@ -9,9 +9,10 @@
 #include "base/rawcall.h"
 
 static const char *const path[DOCK_PROC_FILES] = {
-    [DOCK_PROC_MAPS] = "/proc/self/maps",      [DOCK_PROC_TASKS] = "/proc/self/task",
-    [DOCK_PROC_DESCRIPTORS] = "/proc/self/fd", [DOCK_PROC_AIO] = "/proc/sys/fs/aio-nr",
-    [DOCK_PROC_PAGES] = "/proc/self/pagemap",  [DOCK_PROC_MAPS_OF_CALLS] = "/proc/self/maps",
+    [DOCK_PROC_MAPS] = "/proc/self/maps",          [DOCK_PROC_TASKS] = "/proc/self/task",
+    [DOCK_PROC_DESCRIPTORS] = "/proc/self/fd",     [DOCK_PROC_AIO] = "/proc/sys/fs/aio-nr",
+    [DOCK_PROC_PAGES] = "/proc/self/pagemap",      [DOCK_PROC_SIZES] = "/proc/self/statm",
+    [DOCK_PROC_MAPS_OF_CALLS] = "/proc/self/maps",
 };
 
 struct kept {

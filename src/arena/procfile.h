@@ -13,6 +13,7 @@ enum dock_proc_name {
     DOCK_PROC_DESCRIPTORS,   // st_size: how many are open; 0 before Linux 6.2
     DOCK_PROC_AIO,           // AIO requests that the system has room for
     DOCK_PROC_PAGES,         // a word for each page
+    DOCK_PROC_SIZES,         // of all mappings, of the private writable ones, and others
     DOCK_PROC_MAPS_OF_CALLS, // as the first, for adopt_change.c: under its lock instead, so never `asked`
     DOCK_PROC_FILES
 };

@@ -323,6 +323,13 @@ static bool open_ring(struct ring *r)
     r->at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     bool kept = r->at != MAP_FAILED && syscall(SYS_io_uring_register, fd, 20, &own, 1) == 1;
     r->number = own.number;
+    // Before Linux 6.3 it cannot be asked by its number, nor given back.
+    if (kept && syscall(SYS_io_uring_register, r->number, 8u | 1u << 31, 1, 1) == -1 && errno != EFAULT) {
+        syscall(SYS_io_uring_register, fd, 21, &own, 1);
+        kept = false;
+    }
+    if (!kept && r->at != MAP_FAILED)
+        munmap(r->at, PAGE);
     close(fd);
     return kept;
 }
