@@ -253,7 +253,8 @@ struct dock_dev {
 void dock_sq_ring(struct dock_sq *sq, enum dock_runner by);
 // Take the token for good (state changes): waits for the holder to leave, nobody runs until _release.
 void dock_sq_hold(struct dock_sq *sq);
-bool dock_sq_try(struct dock_sq *sq); // false: somebody runs the queue
+bool dock_sq_try(struct dock_sq *sq);    // false: somebody runs the queue
+void dock_sq_let_be(struct dock_sq *sq); // after a try: what was rung for meanwhile is left to the ready list
 void dock_sq_release(struct dock_sq *sq);
 // A poster goes: it gives the lock back, with it the token if it has both, and runs what it posted.
 void dock_sq_leave(struct dock_sq *sq, bool both, bool posted);
@@ -337,6 +338,9 @@ void dock_ways_forget(struct dock_qp *qp);
 // Who waits for us in vain asks (dock_idtable_doubt): each way that nobody of ours is at work on is shown to
 // be at rest, whatever became of the word that says so. The engine's, now and then.
 void dock_ways_show_rest(struct dock_dev *dev);
+// The same for who waits for his own device, under its lock; the token of `ours`, if not NULL, is the
+// caller's.
+void dock_ways_show_own(struct dock_dev *dev, const struct dock_sq *ours);
 // Ways of all queues to devices that are dead are given back, and with the last one their mappings. Engine.
 void dock_ways_check(struct dock_dev *dev);
 

@@ -21,7 +21,8 @@ struct watch {
 
 // Time that we watched, not time that passed: who was stopped beside the peer must not blame it. Nor is one
 // to blame that waits in our memory for a third one: it shows that, and will give the third one up.
-static void look(struct dock_dev *dev, struct watch *w, const struct dock_hazard *h)
+static void look(struct dock_dev *dev, struct watch *w, const struct dock_hazard *h,
+                 const struct dock_sq *ours)
 {
     uint64_t now = dock_now_ns(), gap = w->last_ns ? now - w->last_ns : 0;
     uint32_t beats;
@@ -34,7 +35,10 @@ static void look(struct dock_dev *dev, struct watch *w, const struct dock_hazard
     if (w->unmoved_ns - w->asked_ns < ASK_NS)
         return;
     w->asked_ns = w->unmoved_ns;
-    dock_idtable_doubt(&dev->ids_table, w->who); // if it is at rest, it says so: dock_ways_show_rest
+    if (w->who == dev->waiter.me)
+        dock_ways_show_own(dev, ours);
+    else
+        dock_idtable_doubt(&dev->ids_table, w->who); // if it is at rest, it says so: dock_ways_show_rest
 }
 
 // A peer that was stopped in the middle of its work is endured for a while, then declared dead. If it ever
@@ -57,7 +61,7 @@ static bool given_up(struct dock_dev *dev, const struct watch *w)
     return true;
 }
 
-static void await_peer(struct dock_dev *dev, const struct dock_hazard *h)
+static void await_peer(struct dock_dev *dev, const struct dock_hazard *h, const struct dock_sq *ours)
 {
     uint64_t seen = dock_acquire64(&h->busy); // pairs with dock_direct_leave
     struct watch w = {.who = 0};
@@ -67,7 +71,7 @@ static void await_peer(struct dock_dev *dev, const struct dock_hazard *h)
             dock_relax();
             continue;
         }
-        look(dev, &w, h);
+        look(dev, &w, h, ours);
         if (given_up(dev, &w))
             return;
         sched_yield();
@@ -115,7 +119,7 @@ void dock_quiesce_locked(struct dock_dev *dev, const struct dock_sq *except)
     // Behind the fence: who is counted later looks later, and finds what is invalid.
     uint32_t high = dock_hazards_used(dev);
     for (uint32_t i = 0; i < high; i++)
-        await_peer(dev, &h[i]);
+        await_peer(dev, &h[i], except);
     for (const struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         if (&qp->sq != except)
             await_own(&qp->sq.busy);

@@ -229,6 +229,15 @@ bool dock_sq_try(struct dock_sq *sq)
     return take(sq) == MINE;
 }
 
+void dock_sq_let_be(struct dock_sq *sq)
+{
+    if (let_go(sq))
+        return;
+    do // who kicked relied on us
+        dock_ready_push(sq->qp->dev, sq);
+    while (!let_go(sq));
+}
+
 void dock_sq_release(struct dock_sq *sq)
 {
     while (!let_go(sq))

@@ -136,7 +136,7 @@ static bool is_spent(const struct dock_qp *qp, const struct dock_conn *c)
     return c->peer && dock_peek32(&c->peer->dead) && !qp->sq.flight && !(qp->sq.mid && qp->sq.way == c);
 }
 
-static bool drop_dead(struct dock_qp *qp)
+static void drop_dead(struct dock_qp *qp)
 {
     struct dock_ways *w = &qp->ways;
 
@@ -152,7 +152,6 @@ static bool drop_dead(struct dock_qp *qp)
             drop(w, at);
         }
     dock_sq_release(&qp->sq);
-    return true;
 }
 
 static bool has_ways(const struct dock_qp *qp)
@@ -160,20 +159,13 @@ static bool has_ways(const struct dock_qp *qp)
     return dock_service_names(qp->attr.service) || qp->attr.xrc == DOCK_XRC_INI;
 }
 
-static bool any(const struct dock_qp *qp)
-{
-    (void)qp;
-    return true;
-}
-
 // One that was not looked at in this turn, pinned: its token is not to be waited for under the device's lock.
-static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn,
-                                       bool (*suits)(const struct dock_qp *qp))
+static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn)
 {
     struct dock_qp *qp;
 
     pthread_mutex_lock(&dev->lock);
-    for (qp = dev->qps; qp && (qp->ways_turn == turn || !suits(qp)); qp = qp->next)
+    for (qp = dev->qps; qp && (qp->ways_turn == turn || !has_ways(qp)); qp = qp->next)
         ;
     if (qp) {
         qp->ways_turn = turn;
@@ -183,68 +175,89 @@ static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn,
     return qp;
 }
 
-// false: at one of them, at least, nothing could be done.
-static bool look_at_each(struct dock_dev *dev, bool (*suits)(const struct dock_qp *qp),
-                         bool (*look)(struct dock_qp *qp))
-{
-    struct dock_qp *qp;
-    bool all = true;
-
-    for (uint32_t turn = ++dev->ways_turn; (qp = next_to_look_at(dev, turn, suits));) {
-        all &= look(qp);
-        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
-    }
-    return all;
-}
-
 void dock_ways_check(struct dock_dev *dev)
 {
-    if (dock_peers_lost(dev))
-        look_at_each(dev, has_ways, drop_dead);
+    struct dock_qp *qp;
+
+    if (!dock_peers_lost(dev))
+        return;
+    for (uint32_t turn = ++dev->ways_turn; (qp = next_to_look_at(dev, turn));) {
+        drop_dead(qp);
+        atomic_fetch_sub_explicit(&qp->pins, 1, memory_order_release); // pairs with wait_unpinned in qp.c
+    }
 }
+
+// ---- where we are at rest
 
 // Our own count decides. The token is held, so nobody is at work on this way.
 static void show_rest(struct dock_conn *c)
 {
-    if (c->peer && c->hazard)
+    if (c->peer && c->hazard && dock_peek64(&c->hazard->busy) != c->hazard_value)
         dock_publish64(&c->hazard->busy, c->hazard_value); // pairs with await_peer in quiesce.c
+}
+
+// What is in flight is at work by other hands.
+static void show_ways(struct dock_qp *qp)
+{
+    if (qp->sq.flight)
+        return;
+    show_rest(&qp->conn);
+    for (uint32_t i = 0; i < qp->ways.size; i++)
+        for (struct dock_conn *c = qp->ways.bucket[i]; c; c = c->next)
+            show_rest(c);
+}
+
+// false: somebody runs the queue.
+static bool show_queue(struct dock_qp *qp)
+{
+    if (!dock_sq_try(&qp->sq))
+        return false;
+    show_ways(qp);
+    dock_sq_let_be(&qp->sq);
+    return true;
+}
+
+// One pass: under the lock nothing is waited for, and nothing is run.
+static bool show_queues(struct dock_dev *dev, uint32_t turn)
+{
+    bool all = true;
+
+    pthread_mutex_lock(&dev->lock);
+    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next) {
+        if (qp->ways_turn == turn)
+            continue;
+        if (show_queue(qp))
+            qp->ways_turn = turn;
+        else
+            all = false;
+    }
+    pthread_mutex_unlock(&dev->lock);
+    return all;
 }
 
 // Whoever runs a queue lets go after a budget, busy as it may be, unless he was stopped: that is not waited
 // for.
-static bool take_in_time(struct dock_sq *sq)
-{
-    uint64_t until = dock_now_ns() + TURN_NS;
-
-    while (!dock_sq_try(sq)) {
-        if (dock_now_ns() > until)
-            return false;
-        sched_yield();
-    }
-    return true;
-}
-
-// What is in flight is at work by other hands.
-static bool rest_of(struct dock_qp *qp)
-{
-    if (!take_in_time(&qp->sq))
-        return false;
-    if (!qp->sq.flight) {
-        show_rest(&qp->conn);
-        for (uint32_t i = 0; i < qp->ways.size; i++)
-            for (struct dock_conn *c = qp->ways.bucket[i]; c; c = c->next)
-                show_rest(c);
-    }
-    dock_sq_release(&qp->sq);
-    return true;
-}
-
 void dock_ways_show_rest(struct dock_dev *dev)
 {
-    uint32_t asked = dock_idtable_doubts(&dev->ids_table, dev->waiter.me);
+    uint32_t asked = dock_idtable_doubts(&dev->ids_table, dev->waiter.me), turn;
+    uint64_t until;
 
-    if (asked != dev->doubts_seen && look_at_each(dev, any, rest_of))
-        dev->doubts_seen = asked; // else again at the next look
+    if (asked == dev->doubts_seen)
+        return;
+    turn = ++dev->ways_turn;
+    for (until = dock_now_ns() + TURN_NS; !show_queues(dev, turn); sched_yield())
+        if (dock_now_ns() > until)
+            return; // again at the next look
+    dev->doubts_seen = asked;
+}
+
+void dock_ways_show_own(struct dock_dev *dev, const struct dock_sq *ours)
+{
+    for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
+        if (&qp->sq == ours)
+            show_ways(qp);
+        else
+            show_queue(qp);
 }
 
 void dock_ways_forget(struct dock_qp *qp)

@@ -14,7 +14,7 @@
  *
  * pairs: device/attend.c: dock_attend; device/fatal.c: dock_dev_bury_queues; device/lists.c: dock_lists_remove
  *   dock_ready_push dock_waiting_push dock_waiting_run run_pinned; device/qp.c: wait_unpinned; device/raw.c:
- *   dock_raw_watch; device/retire.c: dock_up_finish; device/ways.c: look_at_each.
+ *   dock_raw_watch; device/retire.c: dock_up_finish; device/ways.c: dock_ways_check.
  */
 #define VARS 2
 #define PROCS 3

@@ -264,12 +264,12 @@ static void flip_hazard(struct dock_dev *mine, const struct end *of)
 }
 
 // The word of a device at rest says by accident that it works in our memory: it is asked, and puts that
-// right. Of a connection, and of a queue that is busy all the time with other targets.
+// right. Of a connection, of a queue that is busy all the time with other targets, and of one of our own.
 static void a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is(void **state)
 {
     struct dock_config patient = {.stopped_ms = 6000 * slow_down()};
     struct end_opts rc = {0}, rm = {.service = DOCK_RM};
-    struct end a[2], b[2], other;
+    struct end a[3], b[3], other;
     struct dock_dev *mine, *theirs;
     struct dock_mr *mr;
     pthread_t thread;
@@ -278,9 +278,9 @@ static void a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is(void **state
     dock_probe_hook = dawdle;
     assert_int_equal(dock_dev_open(&patient, &mine), 0);
     assert_int_equal(dock_dev_open(NULL, &theirs), 0);
-    for (unsigned i = 0; i < 2; i++) {
-        end_open(&a[i], mine, i ? &rm : &rc);
-        end_open(&b[i], theirs, i ? &rm : &rc);
+    for (unsigned i = 0; i < 3; i++) {
+        end_open(&a[i], mine, i == 1 ? &rm : &rc);
+        end_open(&b[i], i < 2 ? theirs : mine, i == 1 ? &rm : &rc);
         pair_connect(&a[i], &b[i]);
         assert_true(writes(&b[i], &a[i]));
     }
@@ -290,8 +290,8 @@ static void a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is(void **state
     busy.to = &other;
     dock_set32(&busy.queue, dock_qp_number(b[1].qp));
     assert_int_equal(pthread_create(&thread, NULL, keep_busy, NULL), 0);
-    flip_hazard(mine, &b[0]);
-    flip_hazard(mine, &b[1]);
+    for (unsigned i = 0; i < 3; i++)
+        flip_hazard(mine, &b[i]);
     assert_int_equal(dock_mr_register(mine, a[0].pd, (uintptr_t)a[0].mem, 64, (uintptr_t)a[0].mem,
                                       DOCK_ACCESS_REMOTE_READ, &mr),
                      0);
@@ -301,10 +301,10 @@ static void a_hazard_that_flips_at_rest_is_put_right_by_whose_it_is(void **state
     pthread_join(thread, NULL);
     assert_int_equal(dock_peek32(&busy.failed), 0);
     assert_int_equal(dock_dev_usable(theirs), 0);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 3; i++)
         assert_true(writes(&b[i], &a[i]));
     end_close(&other);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         end_close(&b[i]);
         end_close(&a[i]);
     }
