@@ -21,6 +21,15 @@ expect "write_read: what both processes saw" \
 parent: READ done:  "written by the parent"
 parent: WRITE done: "written by the parent"' "$(sort <<<"$got")"
 
+# The guide prints that, and names programs that are there, in both languages.
+for guide in "$(dirname "$0")"/../../docs/guide{,/zh-CN}; do
+    expect "$guide/2-write-read.md prints what the program prints" "$(sort <<<"$got")" \
+        "$(sed -nE 's/^    ((parent|child): .*)/\1/p' $guide/2-write-read.md | sort)"
+    programs=$(sed -nE 's/^    run (examples[^ ]*).*/\1/p' $guide/[123]-*.md)
+    expect "$guide: the programs of parts 1 to 3" "write_read completion who_may_write" \
+        "$(for p in $programs; do [ -x "$build/$p" ] && basename "$p"; done | xargs)"
+done
+
 got=$(run_example completion)
 expect "completion ends well" 0 $?
 expect "completion: the six situations" \
