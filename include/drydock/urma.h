@@ -29,7 +29,7 @@ static inline uint32_t drydock_rounded(uint32_t depth)
 {
     uint32_t n = 1;
 
-    while (n < depth)
+    while (n && n < depth) // 0: there is no such power
         n *= 2;
     return n;
 }
@@ -40,9 +40,12 @@ static inline uint64_t drydock_send_ring_bytes(const urma_jfs_cfg_t *cfg, bool o
 {
     uint32_t bytes = cfg->max_inline_data ? cfg->max_inline_data : DRYDOCK_INLINE;
     uint32_t longest = cfg->max_sge * 16u > bytes ? cfg->max_sge * 16u : bytes;
-    uint32_t blocks = (80 + longest + 63) / 64; // behind the control part of a WRITE with notify
+    uint64_t blocks = (80 + longest + 63) / 64; // behind the control part of a WRITE with notify
+    uint64_t all = own ? cfg->depth : cfg->depth * blocks, ring = 64;
 
-    return drydock_rounded(own ? cfg->depth : cfg->depth * blocks) * 64ull;
+    while (ring < all * 64)
+        ring *= 2;
+    return ring;
 }
 
 // Of the ring of completions; *fits of them may wait in it.

@@ -30,8 +30,6 @@ static void publish(struct dock_bundle *g)
     r->rq = g->off;
     r->cq = 0;
     r->sum = dock_qrec_sum(r);
-    dock_set32(&r->attention, 0);
-    dock_set32(&r->first_cause, 0);
     dock_publish32(&r->serial, dock_peek32(&r->serial) + 1);
     dock_publish32(&r->state, DOCK_RTS); // pairs with the acquire in dock_host_pick
 }
@@ -55,8 +53,7 @@ static void delist(struct dock_bundle *g)
     pthread_mutex_unlock(&g->dev->lock);
 }
 
-int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, uint32_t number,
-                       struct dock_bundle **out)
+int dock_bundle_create(struct dock_dev *dev, const struct dock_bundle_attr *attr, struct dock_bundle **out)
 {
     struct dock_bundle *g = calloc(1, sizeof *g);
     int err;
@@ -64,7 +61,9 @@ int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, uin
     if (!g)
         return dock_no_memory("a group of queues");
     g->dev = dev;
-    err = dock_id_take(dev, dock_id_other(g), number, &g->number);
+    g->events = attr->events;
+    g->user = attr->user;
+    err = dock_id_take(dev, dock_id_other(g), attr->number, &g->number);
     if (err)
         goto no_id;
     err = dock_arena_alloc(&dev->arena, sizeof *g->list, 64, &g->off);
@@ -73,9 +72,11 @@ int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, uin
     g->rec = dock_id_record(dev, g->number);
     g->list = dock_arena_at(&dev->arena, g->off);
     memset(g->list, 0, sizeof *g->list);
-    g->list->policy = policy;
+    g->list->policy = attr->policy;
+    dock_set32(&g->rec->attention, 0); // of who had the number before
+    dock_set32(&g->rec->first_cause, 0);
+    enlist(g); // before anybody can send to it: what is told of it is looked for in the list
     publish(g);
-    enlist(g);
     *out = g;
     return 0;
 no_list:
@@ -85,10 +86,9 @@ no_id:
     return err;
 }
 
-int dock_bundle_destroy(struct dock_bundle *g)
+int dock_bundle_close(struct dock_bundle *g)
 {
     struct dock_dev *dev = g->dev;
-
     uint32_t count;
 
     pthread_mutex_lock(&dev->lock);
@@ -99,11 +99,24 @@ int dock_bundle_destroy(struct dock_bundle *g)
     dock_publish32(&g->rec->state, DOCK_GONE); // pairs with the acquire in dock_host_pick
     dock_quiesce(dev, NULL);
     delist(g);
-    dock_events_forget(g->events, g, &g->events_got);
-    dock_arena_free(&dev->arena, g->off, sizeof *g->list);
-    dock_id_give(dev, g->number);
-    free(g);
     return 0;
+}
+
+void dock_bundle_free(struct dock_bundle *g)
+{
+    dock_events_forget(g->events, g, &g->events_got);
+    dock_arena_free(&g->dev->arena, g->off, sizeof *g->list);
+    dock_id_give(g->dev, g->number);
+    free(g);
+}
+
+int dock_bundle_destroy(struct dock_bundle *g)
+{
+    int err = dock_bundle_close(g);
+
+    if (!err)
+        dock_bundle_free(g);
+    return err;
 }
 
 uint32_t dock_bundle_number(const struct dock_bundle *g)
@@ -166,14 +179,6 @@ void dock_bundles_attend(struct dock_dev *dev)
     for (struct dock_bundle *g = dev->bundles; g; g = g->next)
         attend(g);
     pthread_mutex_unlock(&dev->lock);
-}
-
-void dock_bundle_set_events(struct dock_bundle *g, struct dock_events *ev, void *user)
-{
-    pthread_mutex_lock(&g->dev->lock);
-    g->events = ev;
-    g->user = user;
-    pthread_mutex_unlock(&g->dev->lock);
 }
 
 dock_a32 *dock_bundle_events_got(struct dock_bundle *g)

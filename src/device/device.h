@@ -221,10 +221,18 @@ uint32_t dock_srq_users(const struct dock_rq *srq); // queue pairs
 // ---- groups of queues: one number for several RM queues of a device. Who sends to it names the group in its
 // WR (dock_wr.bundle); the member is picked when the request is begun, by turns or by the WR's hint.
 
-// `number`: as dock_qp_attr.number.
-int dock_bundle_create(struct dock_dev *dev, enum dock_bundle_policy policy, uint32_t number,
-                       struct dock_bundle **out);
+struct dock_events;
+struct dock_bundle_attr {
+    enum dock_bundle_policy policy;
+    uint32_t number;            // as dock_qp_attr.number
+    struct dock_events *events; // where DOCK_EVENT_BUNDLE_EMPTY goes, or NULL
+    void *user;                 // given back by it
+};
+int dock_bundle_create(struct dock_dev *dev, const struct dock_bundle_attr *attr, struct dock_bundle **out);
 int dock_bundle_destroy(struct dock_bundle *bundle); // -EBUSY while it has members
+// The two halves of it: the first does not wait for acknowledgements, and after it nobody reaches the group.
+int dock_bundle_close(struct dock_bundle *bundle);
+void dock_bundle_free(struct dock_bundle *bundle);
 uint32_t dock_bundle_number(const struct dock_bundle *bundle);
 
 // ---- queue pairs
@@ -421,6 +429,5 @@ void dock_listener_ack(struct dock_listener *l);
 void dock_listener_end(struct dock_listener *l); // blocks until what it got is acknowledged
 void dock_cq_set_events(struct dock_cq *cq, struct dock_events *ev);
 void dock_srq_set_events(struct dock_rq *srq, struct dock_events *ev);
-void dock_bundle_set_events(struct dock_bundle *bundle, struct dock_events *ev, void *user);
 
 #endif

@@ -188,7 +188,7 @@ uint32_t dock_qp_error_for(struct dock_qp *qp, uint32_t causes)
             dock_info("queue %u is in error: %s", qp->number, cause_name(why));
         error_held(qp);
     }
-    if (state == DOCK_ERR) // it had failed before: who failed it tells
+    if (state == DOCK_ERR || state == DOCK_RESET || state == DOCK_GONE) // it had failed before, or does not
         why &= ~DOCK_ATTN_LOCAL;
     dock_sq_release(&qp->sq);
     return why;

@@ -439,7 +439,8 @@ void dock_qp_drained(struct dock_qp *qp);
 void dock_qp_fail(struct dock_qp *qp, uint32_t cause);
 // To ERR from outside the run loop: the receives are flushed when it returns, and of the sends a budget.
 void dock_qp_error(struct dock_qp *qp);
-// The same when one of the causes (DOCK_ATTN_*) is still set: taken, and returned.
+// The same when one of the causes (DOCK_ATTN_*) is still set: taken, and returned; LOCAL only if the queue
+// failed by it now.
 uint32_t dock_qp_error_for(struct dock_qp *qp, uint32_t causes);
 // Receives were posted to a queue in ERR: flushed behind those that a message was just being placed in.
 void dock_rq_posted_late(struct dock_qp *qp);

@@ -7,12 +7,13 @@
 #include "device/internal.h"
 #include "device/profile.h"
 
-// Blocks that the largest WR of this queue takes: WRITE with immediate has the longest control part of those
-// that carry all the SGEs; an atomic takes two.
+// Blocks that the largest WR of this queue takes: WRITE with immediate, or URMA's with notify, has the
+// longest control part of those that carry all the SGEs; an atomic takes two.
 static uint32_t blocks_per_wr(const struct dock_qp_attr *a)
 {
-    unsigned sges = dock_wqe_blocks_of(DOCK_OP_WRITE_IMM, 0, 0, a->max_send_sge);
-    unsigned bytes = dock_wqe_blocks_of(DOCK_OP_WRITE_IMM, 1, a->max_inline, 0);
+    unsigned op = dock_qp_urma(a) ? DOCK_OP_WRITE_NOTIFY : DOCK_OP_WRITE_IMM;
+    unsigned sges = dock_wqe_blocks_of(op, 0, 0, a->max_send_sge);
+    unsigned bytes = dock_wqe_blocks_of(op, 1, a->max_inline, 0);
     unsigned most = sges > bytes ? sges : bytes;
 
     return most < 2 ? 2 : most;

@@ -149,7 +149,8 @@ static void open_end(struct side *s, enum shape shape, struct desc *d)
 
     s->shape = shape;
     s->bundle = NULL;
-    if (shape == GROUP && role == 1 && dock_bundle_create(s->dev, DOCK_BUNDLE_TURN, 0, &s->bundle))
+    if (shape == GROUP && role == 1 &&
+        dock_bundle_create(s->dev, &(struct dock_bundle_attr){.policy = DOCK_BUNDLE_TURN}, &s->bundle))
         wrong("a side", "dock_bundle_create");
     o.bundle = s->bundle;
     end_open(&s->end, s->dev, &o);

@@ -8,7 +8,7 @@
  *   UNORDERED_LOOK  who picks may read the member before the count
  *   LEAVE_A_HOLE    the place that the last one had is cleared
  *
- * pairs: device/bundle.c: dock_bundle_destroy dock_bundle_join dock_bundle_leave publish; fabric/host/connect.c:
+ * pairs: device/bundle.c: dock_bundle_close dock_bundle_join dock_bundle_leave publish; fabric/host/connect.c:
  *   dock_host_pick.
  */
 #define VARS 3

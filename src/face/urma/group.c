@@ -21,6 +21,11 @@ static struct ur_group *find(const urma_context_t *ctx, const char *name)
 
 static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_group **out)
 {
+    struct dock_bundle_attr attr = {
+        .policy = cfg->policy == URMA_JETTY_GRP_POLICY_RR ? DOCK_BUNDLE_TURN : DOCK_BUNDLE_HINT,
+        .number = cfg->id,
+        .events = ur_context(ctx)->events,
+    };
     struct ur_group *g;
     int err;
 
@@ -29,12 +34,11 @@ static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_
     g = calloc(1, sizeof *g);
     if (!g)
         return dock_no_memory("a jetty group");
+    attr.user = g;
     g->g.jetty_list = calloc(ur_caps()->max_jetty_in_jetty_grp, sizeof(urma_jetty_t *));
     err = g->g.jetty_list ? 0 : dock_no_memory("a list of jettys");
     if (!err)
-        err = dock_bundle_create(
-            ur_dev(ctx), cfg->policy == URMA_JETTY_GRP_POLICY_RR ? DOCK_BUNDLE_TURN : DOCK_BUNDLE_HINT,
-            cfg->id, &g->dev);
+        err = dock_bundle_create(ur_dev(ctx), &attr, &g->dev);
     if (err) {
         free(g->g.jetty_list);
         free(g);
@@ -43,7 +47,6 @@ static int make(urma_context_t *ctx, const urma_jetty_grp_cfg_t *cfg, struct ur_
     g->g.urma_ctx = ctx;
     g->g.cfg = *cfg;
     g->users = 1;
-    dock_bundle_set_events(g->dev, ur_context(ctx)->events, g);
     ur_fill_id(&g->g.jetty_grp_id, ctx, dock_bundle_number(g->dev));
     pthread_mutex_init(&g->g.list_mutex, NULL);
     pthread_mutex_init(&g->g.event_mutex, NULL);
@@ -96,7 +99,7 @@ static int end_one_use(struct ur_group *g, bool *last)
         g->users--;
         return 0;
     }
-    err = dock_bundle_destroy(g->dev);
+    err = dock_bundle_close(g->dev);
     if (err)
         return err;
     for (struct ur_group **at = &groups; *at; at = &(*at)->next)
@@ -123,6 +126,7 @@ urma_status_t urma_delete_jetty_grp(urma_jetty_grp_t *jetty_grp)
         return URMA_ENOPERM;
     if (!last)
         return URMA_SUCCESS;
+    dock_bundle_free(g->dev); // waits for acknowledgements: without the lock, as their givers may want it
     ur_drop(&jetty_grp->urma_ctx->ref);
     pthread_cond_destroy(&jetty_grp->event_cond);
     pthread_mutex_destroy(&jetty_grp->event_mutex);

@@ -165,6 +165,8 @@ int ur_sends_close(struct ur_sends *s, bool non_blocking, const char *call)
                            dock_qp_number(s->dev));
     dock_qp_destroy(s->dev);
     s->dev = NULL;
+    s->ring = NULL; // it is the program's again
+    s->ring_room = 0;
     return 0;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Rows like those of bad_input_rows.h: what UMDK's library was measured to take although it looks wrong, the
 // right form of each call, and the rest of the measured refusals. Each call undoes what it made: 0, or what
-// the refusal said. tests/abi/urma_measured.py looks that every measured case has a row here, there, or a
-// test or a reason of its own.
+// the refusal said. tests/abi/urma_measured_test.py looks that every measured case has a row here, there, or
+// a test or a reason of its own.
 
 // ---- context, EIDs, channels
 ROW(urma_uninit, "twice, and once more", GOOD, 0, urma_uninit() + urma_uninit() + urma_init(NULL))

@@ -306,7 +306,7 @@ static void a_well_known_id_leads_to_whoever_has_it(void **state)
 
 // ---- the ring
 
-enum { DEPTH = 6, GUARD = 64 };
+enum { DEPTH = 6, GUARD = 64, FILL = 0x7e }; // FILL: more than any id that is written
 
 // Memory for the ring of `cfg` that ends where its guard begins.
 static char *ring_memory(const urma_jfs_cfg_t *cfg, bool own, uint64_t *bytes)
@@ -316,14 +316,14 @@ static char *ring_memory(const urma_jfs_cfg_t *cfg, bool own, uint64_t *bytes)
     *bytes = drydock_send_ring_bytes(cfg, own);
     p = aligned_alloc(64, *bytes + GUARD);
     CHECK(p != NULL);
-    memset(p, 0x5a, *bytes + GUARD);
+    memset(p, FILL, *bytes + GUARD);
     return p;
 }
 
 static void guard_is_whole(const char *p, uint64_t bytes)
 {
     for (unsigned i = 0; i < GUARD; i++)
-        CHECK_INT(p[bytes + i], 0x5a);
+        CHECK_INT(p[bytes + i], FILL);
 }
 
 static urma_status_t post(urma_jfs_t *jfs, urma_jetty_t *jetty, struct uwr *w)
@@ -362,7 +362,14 @@ static void fill_and_drain(urma_jfs_t *jfs, urma_jetty_t *jetty, const char *rin
     }
     for (uint64_t i = 0; i < bytes; i++)
         seen += ring[i] == (char)id;
-    CHECK(seen >= 176); // the data of the last of them
+    CHECK(id < FILL && seen >= 176); // the data of the last of them
+}
+
+static void set_base(urma_jfs_t *jfs, urma_jetty_t *jetty, uint64_t at)
+{
+    CHECK_INT(jfs ? urma_set_jfs_opt(jfs, URMA_JFS_SQE_BASE_ADDR, &at, 8)
+                  : urma_set_jetty_opt(jetty, URMA_JFS_SQE_BASE_ADDR, &at, 8),
+              0);
 }
 
 static void a_send_ring_may_lie_in_the_programs_memory(void **state)
@@ -380,6 +387,7 @@ static void a_send_ring_may_lie_in_the_programs_memory(void **state)
     cfg.jfs_cfg.max_inline_data = 0;
     CHECK_INT(urma_query_device(l.ctx->dev, &attr), 0);
     CHECK_INT(attr.dev_cap.max_jfs_inline_len, DRYDOCK_INLINE);
+    CHECK(drydock_send_ring_bytes(&(urma_jfs_cfg_t){.depth = 1u << 30}, false) == 1ull << 38);
     for (unsigned of_jetty = 0; of_jetty < 2; of_jetty++) {
         ring = ring_memory(&cfg.jfs_cfg, false, &bytes);
         at = (uintptr_t)ring;
@@ -407,10 +415,19 @@ static void a_send_ring_may_lie_in_the_programs_memory(void **state)
                       0);
             CHECK(pi < bytes / 64);
             CHECK_INT(jfs ? urma_deactive_jfs(jfs) : urma_deactive_jetty(jetty), 0);
-            memset(ring, 0x5a, bytes); // it is the program's again
-            if (!life)
-                CHECK_INT(jfs ? urma_active_jfs(jfs) : urma_active_jetty(jetty), 0);
+            memset(ring, FILL, bytes); // it is the program's again, and the next one has to be named
+            if (life)
+                break;
+            set_base(jfs, jetty, at);
+            CHECK_INT(jfs ? urma_active_jfs(jfs) : urma_active_jetty(jetty), 0);
         }
+        CHECK_INT(jfs ? urma_active_jfs(jfs) : urma_active_jetty(jetty), 0);
+        CHECK_INT(jfs ? urma_get_jfs_opt(jfs, URMA_JFS_SQE_BASE_ADDR, &told, 8)
+                      : urma_get_jetty_opt(jetty, URMA_JFS_SQE_BASE_ADDR, &told, 8),
+                  0);
+        CHECK(told != at);
+        CHECK_INT(ring[0], FILL);
+        CHECK_INT(jfs ? urma_deactive_jfs(jfs) : urma_deactive_jetty(jetty), 0);
         CHECK_INT(jfs ? urma_free_jfs(jfs) : urma_free_jetty(jetty), 0);
         jfs = NULL;
         free(ring);
@@ -456,7 +473,7 @@ static void a_ring_that_is_too_small_is_refused(void **state)
     urma_user_ctl_in_t i = {
         .addr = (uintptr_t)&cfg, .len = sizeof cfg, .opcode = UDMA_U_USER_CTL_CREATE_JFS_EX};
     urma_user_ctl_out_t o = {.addr = (uintptr_t)&info, .len = sizeof info};
-    uint64_t bytes;
+    uint64_t bytes, told;
     char *ring;
 
     (void)state;
@@ -467,13 +484,60 @@ static void a_ring_that_is_too_small_is_refused(void **state)
     CHECK_INT(urma_user_ctl(l.ctx, &i, &o), URMA_FAIL); // no memory at all
     cfg.cstm_cfg.sq = (struct udma_u_que_cfg_ex){.buff_size = (uint32_t)bytes - 64, .buff = ring};
     CHECK_INT(urma_user_ctl(l.ctx, &i, &o), URMA_FAIL);
-    CHECK_INT(ring[0], 0x5a);
+    CHECK_INT(ring[0], FILL);
     cfg.cstm_cfg.sq.buff_size = (uint32_t)bytes;
     CHECK_INT(urma_user_ctl(l.ctx, &i, &o), 0);
+    CHECK_INT(urma_get_jfs_opt(info.jfs, URMA_JFS_SQE_BASE_ADDR, &told, 8), 0);
+    CHECK_INT(told, (uintptr_t)ring);
     fill_and_drain(info.jfs, NULL, ring, bytes);
     guard_is_whole(ring, bytes);
     CHECK_INT(urma_delete_jfs(info.jfs), 0);
     free(ring);
+}
+
+// What a program must give is what the device takes, whatever the requests; and so one request of any kind
+// fits where one was asked for.
+static void each_ring_is_as_long_as_is_told(void **state)
+{
+    static const uint32_t inlined[] = {1, 16, 17, 64, 100, 176};
+    static char ring[4096] __attribute__((aligned(64)));
+    struct udma_u_jfs_cfg_ex cfg = {.base_cfg = l.jetty->jetty_cfg.jfs_cfg};
+    struct udma_u_jfs_info info;
+    urma_user_ctl_in_t i = {
+        .addr = (uintptr_t)&cfg, .len = sizeof cfg, .opcode = UDMA_U_USER_CTL_CREATE_JFS_EX};
+    urma_user_ctl_out_t o = {.addr = (uintptr_t)&info, .len = sizeof info};
+    struct uwr w;
+
+    (void)state;
+    cfg.jetty_type = UDMA_U_NORMAL_JETTY_TYPE;
+    cfg.cstm_cfg.flag.bs.sq_cstm = 1;
+    for (uint32_t depth = 1; depth <= 3; depth += 2)
+        for (uint8_t sges = 0; sges <= 11; sges++)
+            for (size_t n = 0; n < sizeof inlined / sizeof *inlined; n++) {
+                cfg.base_cfg.depth = depth;
+                cfg.base_cfg.max_sge = sges;
+                cfg.base_cfg.max_inline_data = inlined[n];
+                uint32_t bytes = (uint32_t)drydock_send_ring_bytes(&cfg.base_cfg, false);
+                CHECK(bytes <= sizeof ring);
+                cfg.cstm_cfg.sq = (struct udma_u_que_cfg_ex){.buff_size = bytes - 64, .buff = ring};
+                if (urma_user_ctl(l.ctx, &i, &o) != URMA_FAIL)
+                    check_failed(__FILE__, __LINE__, "depth %u, %u pieces, %u inline: %u bytes are too many",
+                                 depth, sges, inlined[n], bytes);
+                cfg.cstm_cfg.sq.buff_size = bytes;
+                if (urma_user_ctl(l.ctx, &i, &o))
+                    check_failed(__FILE__, __LINE__, "depth %u, %u pieces, %u inline: %u bytes are too few",
+                                 depth, sges, inlined[n], bytes);
+                uend_wr(&l, &w, URMA_OPC_WRITE_NOTIFY, 9, 0, inlined[n]);
+                w.remote[1] = w.remote[0];
+                w.remote[1].addr = l.raddr + 8192;
+                w.wr.rw.dst.num_sge = 2;
+                w.wr.flag.bs.inline_flag = 1;
+                if (sges) { // inline data is a piece as well
+                    CHECK_INT(post(info.jfs, NULL, &w), 0);
+                    ucr_expect(l.jfc, 9, URMA_CR_SUCCESS, NULL);
+                }
+                CHECK_INT(urma_delete_jfs(info.jfs), 0);
+            }
 }
 
 // A ring of its own memory that the program drives as well.
@@ -522,6 +586,7 @@ int main(void)
         cmocka_unit_test(a_send_ring_may_lie_in_the_programs_memory),
         cmocka_unit_test(the_other_rings_doorbells_and_indices_are_the_devices),
         cmocka_unit_test(a_ring_that_is_too_small_is_refused),
+        cmocka_unit_test(each_ring_is_as_long_as_is_told),
         cmocka_unit_test(it_may_be_driven_by_hand),
     };
     const struct CMUnitTest apart[] = {cmocka_unit_test(a_well_known_id_leads_to_whoever_has_it)};

@@ -71,6 +71,33 @@ static void a_jfs_that_cannot_complete_is_in_error_and_says_so(void **state)
     upair_close(&l, &r);
 }
 
+// It has not failed: it stays where it is.
+static void a_jfs_in_reset_says_nothing(void **state)
+{
+    urma_jfs_attr_t attr = {.mask = JFS_STATE, .state = URMA_JETTY_STATE_ERROR};
+    urma_jfs_cfg_t cfg;
+    urma_jfs_t *resting;
+    struct uwr w;
+
+    (void)state;
+    upair_open(&l, &r, &halves);
+    cfg = l.jfs->jfs_cfg;
+    resting = urma_create_jfs(l.ctx, &cfg);
+    CHECK(resting != NULL);
+    CHECK_INT(urma_modify_jfs(resting, &attr), 0);
+    attr.state = URMA_JETTY_STATE_RESET;
+    CHECK_INT(urma_modify_jfs(resting, &attr), 0);
+    uend_wr(&l, &w, URMA_OPC_WRITE, 7, 0, 8);
+    for (unsigned i = 0; i < 3; i++)
+        uend_post(&l, &w.wr, NULL);
+    jfc_and(&l, l.jfc, URMA_EVENT_JFS_ERR, l.jfs);
+    CHECK(!is_there(&l, 1));
+    CHECK_INT(urma_query_jfs(resting, &cfg, &attr), 0);
+    CHECK_INT(attr.state, URMA_JETTY_STATE_RESET);
+    CHECK_INT(urma_delete_jfs(resting), 0);
+    upair_close(&l, &r);
+}
+
 static void a_jfr_that_cannot_complete_is_in_error_and_says_so(void **state)
 {
     urma_jfr_cfg_t cfg;
@@ -139,6 +166,7 @@ static void a_group_without_a_jetty_tells_once_until_it_had_one(void **state)
     urma_async_event_t event;
     urma_target_jetty_t *t;
     struct deletion d = {0};
+    urma_jetty_grp_t *other;
     pthread_t thread;
     urma_cr_t cr;
     struct uwr w;
@@ -165,7 +193,11 @@ static void a_group_without_a_jetty_tells_once_until_it_had_one(void **state)
     CHECK_INT(event.event_type, URMA_EVENT_JETTY_GRP_ERR);
     CHECK_INT(pthread_create(&thread, NULL, delete_the_group, &d), 0);
     usleep(20000);
-    CHECK_INT(d.done, 0); // it waits for the acknowledgement
+    CHECK_INT(d.done, 0); // it waits for the acknowledgement, and keeps nobody from other groups
+    snprintf(cfg.name, sizeof cfg.name, "another");
+    other = urma_create_jetty_grp(r.ctx, &cfg);
+    CHECK(other != NULL);
+    CHECK_INT(urma_delete_jetty_grp(other), 0);
     urma_ack_async_event(&event);
     pthread_join(thread, NULL);
     CHECK_INT(d.done, 1);
@@ -301,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jfs_that_cannot_complete_is_in_error_and_says_so),
+        cmocka_unit_test(a_jfs_in_reset_says_nothing),
         cmocka_unit_test(a_jfr_that_cannot_complete_is_in_error_and_says_so),
         cmocka_unit_test(a_group_without_a_jetty_tells_once_until_it_had_one),
         cmocka_unit_test(deletion_takes_away_what_a_queue_has_sent_and_no_more),

@@ -450,7 +450,7 @@ static void group_of(struct dock_dev *at, enum dock_bundle_policy policy, struct
 {
     struct end_opts o = {.service = DOCK_RM, .mem = 65536};
 
-    assert_int_equal(dock_bundle_create(at, policy, 0, g), 0);
+    assert_int_equal(dock_bundle_create(at, &(struct dock_bundle_attr){.policy = policy}, g), 0);
     o.bundle = *g;
     for (unsigned i = 0; i < MEMBERS; i++) {
         open_ready(&e[i], at, &o);
@@ -522,7 +522,7 @@ static void a_group_has_32_members_at_most(void **state)
     struct dock_qp *more;
 
     (void)state;
-    assert_int_equal(dock_bundle_create(dev, DOCK_BUNDLE_TURN, 0, &g), 0);
+    assert_int_equal(dock_bundle_create(dev, &(struct dock_bundle_attr){.policy = DOCK_BUNDLE_TURN}, &g), 0);
     o.bundle = g;
     for (unsigned i = 0; i < DOCK_BUNDLE_MAX; i++)
         end_open(&e[i], dev, &o);

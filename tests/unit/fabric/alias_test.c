@@ -354,7 +354,8 @@ static void run(void (*change)(struct owner *o), const uint8_t *ops, unsigned no
     assert_int_equal(dock_chan_create(other, &o.chan), 0);
     assert_int_equal(dock_mem_alloc(other, MEM, (void **)&o.mem), 0);
     if (kind == MEMBER)
-        assert_int_equal(dock_bundle_create(other, DOCK_BUNDLE_TURN, 0, &o.bundle), 0);
+        assert_int_equal(
+            dock_bundle_create(other, &(struct dock_bundle_attr){.policy = DOCK_BUNDLE_TURN}, &o.bundle), 0);
     open_target(&o);
     if (kind == WINDOWED)
         open_windows(&o);
