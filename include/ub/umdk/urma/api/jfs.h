@@ -56,8 +56,7 @@ urma_status_t urma_alloc_jfs(urma_context_t *urma_ctx, urma_jfs_cfg_t *cfg, urma
 // when somebody on the host has it, URMA_EINVAL beyond. URMA_JFS_SQE_BASE_ADDR: memory for the ring, 64 bytes
 // aligned, drydock_send_ring_bytes (drydock/urma.h) of it, which the library owns while the object is active;
 // deactivation forgets it. URMA_EINVAL for NULL. It is written at activation: an address that nobody may
-// write
-// ends the program, as a store of its own would.
+// write ends the program, as a store of its own would.
 urma_status_t urma_set_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfs. URMA_EINVAL also when it is active or its
