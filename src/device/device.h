@@ -421,8 +421,9 @@ bool dock_qp_owes_acks(const struct dock_qp *qp);
 bool dock_srq_owes_acks(const struct dock_rq *srq);
 void dock_qp_set_events(struct dock_qp *qp, struct dock_events *ev);
 // One more who is told of the events of this queue from now on, with a `user` of its own; `object` of what it
-// gets is the listener, for dock_listener_ack. It ends before the queue does. -ENOMEM; -EIO where the device
-// is dead, or the parent's.
+// gets is the listener, for dock_listener_ack. It ends before the queue does. What `user` leads to must be
+// whole: an event may be read, and *out be looked at, before this returns. -ENOMEM; -EIO where the device is
+// dead, or the parent's.
 struct dock_listener;
 int dock_qp_listen(struct dock_qp *qp, struct dock_events *to, void *user, struct dock_listener **out);
 void dock_listener_ack(struct dock_listener *l);

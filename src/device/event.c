@@ -215,11 +215,11 @@ int dock_qp_listen(struct dock_qp *qp, struct dock_events *to, void *user, struc
     l->qp = qp;
     l->to = to;
     l->user = user;
+    *out = l; // before anybody can be told: who is looks there
     pthread_mutex_lock(&qp->dev->events_lock);
     l->next = qp->listeners;
     qp->listeners = l;
     pthread_mutex_unlock(&qp->dev->events_lock);
-    *out = l;
     return 0;
 }
 

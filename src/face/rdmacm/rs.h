@@ -151,13 +151,14 @@ int rs_dg_open(struct rs *rs);
 void rs_dg_close(struct rs *rs);
 // These return 0 or a positive errno value.
 int rs_dg_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
-int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, bool wait, const struct rs_to *dest);
+int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_to *dest);
 int rs_dg_receive(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_from *name,
                   size_t *got, bool *cut);
 bool rs_dg_peer(const struct rs *rs, union cm_addr *out); // false: it has none
 void rs_dg_progress(struct rs *rs);
 bool rs_dg_can_send(const struct rs *rs);
 bool rs_dg_can_receive(const struct rs *rs);
+bool rs_dg_drained(const struct rs *rs); // nothing stands there to be read
 
 // ---- rs_names.c
 

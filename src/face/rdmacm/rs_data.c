@@ -187,7 +187,7 @@ static int send_error(struct rs *rs)
 static ssize_t send_one(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_to *to)
 {
     size_t len = 0;
-    int err = rs_dg_send(rs, iov, n, waits(rs, flags), to);
+    int err = rs_dg_send(rs, iov, n, flags, to);
 
     for (size_t i = 0; i < n && !err; i++)
         len += iov[i].iov_len;

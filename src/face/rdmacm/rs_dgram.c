@@ -2,7 +2,7 @@
 // Datagram sockets: one UD queue pair each. Who is bound to a port leaves the number of its queue pair in the
 // runtime directory, as the target of a symbolic link under the port's name: senders read it there, each
 // time, so nobody has to answer them, and one who binds anew is found at once. What a dead process left leads
-// to a queue pair that is gone, or at worst to a stranger's, which the head of each datagram tells apart.
+// to a queue pair that is gone, or at worst to another socket's, which the head of each datagram tells apart.
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -11,6 +11,8 @@
 #include "face/rdmacm/rs.h"
 
 #define MAGIC 0x31474452u // "RDG1"
+// Not that of rdma_cm's datagrams: a stale number may have become the queue pair of one, which gets nothing.
+#define QKEY MAGIC
 
 enum {
     GRH = 40,
@@ -96,7 +98,9 @@ static int make_queue(struct rs *rs)
     if (!rs->cq)
         return -errno;
     attr.send_cq = attr.recv_cq = rs->cq;
-    return rdma_create_qp(rs->id, NULL, &attr) ? -errno : 0;
+    if (rdma_create_qp(rs->id, NULL, &attr))
+        return -errno;
+    return -ibv_modify_qp(rs->id->qp, &(struct ibv_qp_attr){.qkey = QKEY}, IBV_QP_QKEY);
 }
 
 static int make_memory(struct rs *rs)
@@ -217,6 +221,8 @@ static int take_address(const struct rs *rs, const struct sockaddr *addr, sockle
     if (!addr || len < sizeof addr->sa_family || !cm_addr_len(addr) || len < cm_addr_len(addr))
         return dock_refuse(EINVAL, "rsocket: no address of IPv4 or IPv6");
     memcpy(out, addr, cm_addr_len(addr));
+    if (!cm_addr_port(addr))
+        return dock_refuse(EINVAL, "rsocket: port 0 is nobody's");
     if (addr->sa_family != rs->domain)
         return dock_refuse(EAFNOSUPPORT, "rsocket: an address of another family than the socket's");
     if (cm_addr_any(addr) && addr->sa_family == AF_INET) // the host itself, as the kernel takes it
@@ -315,7 +321,7 @@ static int post_datagram(struct rs *rs, const struct iovec *iov, size_t n, size_
                                    .num_sge = 1,
                                    .opcode = IBV_WR_SEND,
                                    .send_flags = IBV_SEND_SIGNALED,
-                                   .wr.ud = {rs->dg->ah, qpn, RDMA_UDP_QKEY}};
+                                   .wr.ud = {rs->dg->ah, qpn, QKEY}};
     int err;
 
     memcpy(at, &h, sizeof h);
@@ -352,7 +358,7 @@ bool rs_dg_can_send(const struct rs *rs)
     return rs->state == RS_DOWN || rs->write_off || rs->posted - rs->finished < rs->dg->out_depth;
 }
 
-int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, bool wait, const struct rs_to *dest)
+int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_to *dest)
 {
     union cm_addr to = rs->dg->peer;
     size_t len = 0;
@@ -361,6 +367,8 @@ int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, bool wait, cons
 
     for (size_t i = 0; i < n && len <= MOST; i++)
         len += iov[i].iov_len <= MOST ? iov[i].iov_len : MOST + 1;
+    if (flags & MSG_OOB)
+        return EOPNOTSUPP;
     if (len > MOST)
         return dock_refuse(EMSGSIZE, "rsocket: a datagram has at most %d bytes", (int)MOST);
     if (dest->addr)
@@ -370,7 +378,7 @@ int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, bool wait, cons
     if (!err)
         err = -rs_dg_open(rs);
     if (!err)
-        err = rs_wait(rs, rs_dg_can_send, wait);
+        err = rs_wait(rs, rs_dg_can_send, !rs->nonblock && !(flags & MSG_DONTWAIT));
     if (!err && rs->write_off)
         err = EPIPE;
     if (!err && rs->state == RS_DOWN)
@@ -452,6 +460,11 @@ void rs_dg_progress(struct rs *rs)
         rs->state = RS_DOWN;
 }
 
+bool rs_dg_drained(const struct rs *rs)
+{
+    return !rs->dg->waiting;
+}
+
 bool rs_dg_can_receive(const struct rs *rs)
 {
     return rs->dg->waiting || rs->read_off || rs->state == RS_DOWN;
@@ -503,7 +516,7 @@ static size_t take(struct rs *rs, const struct iovec *iov, size_t n, bool peek, 
 int rs_dg_receive(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_from *name,
                   size_t *got, bool *cut)
 {
-    int err = -rs_dg_open(rs);
+    int err = flags & MSG_OOB ? EOPNOTSUPP : -rs_dg_open(rs);
     size_t whole, left;
 
     if (!err)

@@ -99,7 +99,7 @@ static short state_of(struct rs *rs, short wanted)
     if (rs_can_send(rs))
         got |= wanted & (POLLOUT | POLLWRNORM);
     // Not before what came is read: programs take POLLHUP for the end.
-    if (rs->state == RS_DOWN && rs->arrived == rs->taken)
+    if (rs->state == RS_DOWN && (rs->dg ? rs_dg_drained(rs) : rs->arrived == rs->taken))
         got |= rs->error ? POLLERR : POLLHUP;
     return got;
 }

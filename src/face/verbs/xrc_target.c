@@ -74,14 +74,9 @@ static struct ibv_qp *make_handle(struct vb_target *t, struct ibv_xrcd *xrcd, vo
     struct vb_qp *qp = calloc(1, sizeof *qp);
     int err;
 
-    if (!qp)
-        err = dock_refuse(-ENOMEM, "ibv_open_qp: no memory");
-    else
-        err = dock_qp_listen(t->dev, vb_context(xrcd->context)->events, qp, &qp->listener);
-    if (err || !qp) {
-        free(qp);
+    if (!qp) {
         drop(t);
-        return vb_none(err);
+        return vb_none(dock_refuse(-ENOMEM, "ibv_open_qp: no memory"));
     }
     qp->dev = t->dev;
     vb_qp_fill(qp, xrcd->context, &a);
@@ -89,6 +84,13 @@ static struct ibv_qp *make_handle(struct vb_target *t, struct ibv_xrcd *xrcd, vo
     qp->now = &t->now;
     qp->target = t;
     qp->xrcd = xrcd;
+    // Last: from here on an event may be read that names the handle.
+    err = dock_qp_listen(t->dev, vb_context(xrcd->context)->events, qp, &qp->listener);
+    if (err) {
+        free(qp);
+        drop(t);
+        return vb_none(err);
+    }
     vb_xrcd_use(xrcd, 1);
     vb_object_made(xrcd->context);
     return &qp->ex.qp_base;

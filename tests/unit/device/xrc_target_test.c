@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,12 +161,79 @@ static void number_zero_is_no_queue_for_a_small_write_either(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+// ---- several who listen to one queue
+
+struct told {
+    struct dock_listener *listener;
+};
+
+struct teller {
+    struct xrc x;
+    struct dock_events *events;
+    dock_a32 over;
+};
+
+static void *raises(void *arg)
+{
+    struct teller *t = arg;
+
+    while (!dock_peek32(&t->over)) {
+        dock_qp_raise(t->x.target, DOCK_EVENT_COMM_EST);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void *reads(void *arg)
+{
+    struct teller *t = arg;
+    struct dock_event e;
+    uintptr_t wrong = 0;
+
+    while (!dock_events_get(t->events, &e) && e.object) { // the device's own event is the last
+        wrong += ((struct told *)e.user)->listener != e.object;
+        dock_listener_ack(e.object);
+    }
+    return (void *)wrong;
+}
+
+// An event that comes while somebody begins to listen finds all that leads back from it.
+static void a_listener_is_whole_before_it_is_told_anything(void **state)
+{
+    static struct told told[300];
+    struct dock_event last = {.kind = DOCK_EVENT_PORT_ACTIVE};
+    struct dock_dev *dev = open_device();
+    struct teller t = {0};
+    pthread_t raiser, reader;
+    void *wrong;
+
+    (void)state;
+    memset(told, 0, sizeof told);
+    xrc_open(&t.x, dev);
+    assert_int_equal(dock_events_open(dev, &t.events), 0);
+    assert_int_equal(pthread_create(&raiser, NULL, raises, &t), 0);
+    assert_int_equal(pthread_create(&reader, NULL, reads, &t), 0);
+    for (unsigned i = 0; i < 300; i++) {
+        assert_int_equal(dock_qp_listen(t.x.target, t.events, &told[i], &told[i].listener), 0);
+        dock_listener_end(told[i].listener);
+    }
+    dock_set32(&t.over, 1);
+    assert_int_equal(pthread_join(raiser, NULL), 0);
+    dock_event_raise(dev, NULL, &last, NULL);
+    assert_int_equal(pthread_join(reader, &wrong), 0);
+    assert_null(wrong);
+    dock_events_close(t.events);
+    xrc_close(&t.x);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_an_initiator_had_begun_is_told_to_the_shared_queue),
         cmocka_unit_test(what_a_target_that_ends_had_begun_is_told_to_the_shared_queue),
         cmocka_unit_test(number_zero_is_no_queue_for_a_small_write_either),
+        cmocka_unit_test(a_listener_is_whole_before_it_is_told_anything),
     };
 
     return cmocka_run_group_tests_name("XRC below the faces", tests, own_dir_make, own_dir_remove);
