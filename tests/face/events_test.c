@@ -53,7 +53,9 @@ static void take_event(struct end *e, struct ibv_cq *expected)
     CHECK_INT(ibv_get_cq_event(e->channel, &cq, &context), 0);
     CHECK(cq == expected);
     CHECK(context == e);
+    uint32_t before = cq->comp_events_completed;
     ibv_ack_cq_events(cq, 1);
+    CHECK_INT(cq->comp_events_completed, before + 1);
 }
 
 static void arm_then_complete_gives_one_event(void **state)
@@ -280,6 +282,7 @@ static void a_bad_key_is_an_access_event_at_the_responder(void **state)
     CHECK_INT(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
     CHECK(event.element.qp == r.qp);
     ibv_ack_async_event(&event);
+    CHECK_INT(r.qp->events_completed, 1);
     CHECK(!readable(l.ctx->async_fd, 20));
     pair_close(&l, &r);
 }
@@ -341,6 +344,7 @@ static void an_overrun_is_one_cq_err(void **state)
     CHECK_INT(event.event_type, IBV_EVENT_CQ_ERR);
     CHECK(event.element.cq == l.cq);
     ibv_ack_async_event(&event);
+    CHECK_INT(l.cq->async_events_completed, 1);
     for (unsigned i = 0; i < 4; i++) // old completions may come, then the queue says that it is broken
         if ((n = ibv_poll_cq(l.cq, 1, &wc)) < 0)
             break;
@@ -417,6 +421,7 @@ static void an_srq_tells_once_that_it_fell_below_its_limit(void **state)
     CHECK_INT(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
     CHECK(event.element.srq == r.srq);
     ibv_ack_async_event(&event);
+    CHECK_INT(r.srq->events_completed, 1);
     CHECK_INT(ibv_query_srq(r.srq, &attr), 0);
     CHECK_INT(attr.srq_limit, 0); // no longer armed
     CHECK_INT(post(&l, &wr), 0);

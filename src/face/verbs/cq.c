@@ -64,8 +64,11 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-    if (cq && nevents)
-        dock_cq_ack(vb_cq(cq)->dev, nevents);
+    if (!cq || !nevents)
+        return;
+    // First: with the device's count the queue may be gone.
+    vb_events_completed(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
+    dock_cq_ack(vb_cq(cq)->dev, nevents);
 }
 
 // ---- queues

@@ -27,6 +27,30 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
     return 0;
 }
 
+void vb_events_completed(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count, unsigned n)
+{
+    pthread_mutex_lock(mutex);
+    *count += n;
+    pthread_cond_signal(cond);
+    pthread_mutex_unlock(mutex);
+}
+
+static void qp_event_completed(struct ibv_qp *qp)
+{
+    vb_events_completed(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+}
+
+static void srq_event_completed(struct ibv_srq *srq)
+{
+    vb_events_completed(&srq->mutex, &srq->cond, &srq->events_completed, 1);
+}
+
+static void cq_event_completed(struct ibv_cq *cq)
+{
+    vb_events_completed(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
+}
+
+// The public counts first: with the device's the object may be gone.
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
     struct dock_event e;
@@ -36,10 +60,12 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     e = (struct dock_event){.kind = vb_device_event(event->event_type)};
     switch (e.kind) {
     case DOCK_EVENT_CQ_ERR:
+        cq_event_completed(event->element.cq);
         e.object = vb_cq(event->element.cq)->dev;
         break;
     case DOCK_EVENT_SRQ_ERR:
     case DOCK_EVENT_SRQ_LIMIT:
+        srq_event_completed(event->element.srq);
         e.object = vb_srq(event->element.srq)->dev;
         break;
     case DOCK_EVENT_QP_FATAL:
@@ -48,6 +74,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     case DOCK_EVENT_COMM_EST:
     case DOCK_EVENT_SQ_DRAINED:
     case DOCK_EVENT_QP_LAST_WQE:
+        qp_event_completed(event->element.qp);
         if (vb_qp(event->element.qp)->listener) {
             dock_listener_ack(vb_qp(event->element.qp)->listener);
             return;

@@ -331,6 +331,8 @@ void vb_fill_refusals(struct verbs_context *v);
 
 enum ibv_wc_status vb_wc_status(uint32_t device_status);
 enum ibv_event_type vb_event_type(enum dock_event_kind kind);
+// What the public structs of queues count: events that were acknowledged, told by their condition.
+void vb_events_completed(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count, unsigned n);
 enum dock_event_kind vb_device_event(enum ibv_event_type type);
 enum ibv_qp_state vb_qp_state(enum dock_state state);
 enum dock_state vb_device_state(enum ibv_qp_state state);
