@@ -137,11 +137,18 @@ static void publish(const struct owner *o, const struct dock_mr *mr)
     atomic_store_explicit(&aim, a, memory_order_release); // pairs with post_one
 }
 
+// What is in flight is aimed at what was there before, and takes all its retries to end: every fourth aim
+// stands until a request has arrived, or the next ones would never meet anything that still lives.
 static void nap(void)
 {
     struct timespec t = {.tv_nsec = 300000};
+    uint32_t before = atomic_load_explicit(&arrived, memory_order_relaxed);
+    uint64_t until = dock_now_ns() + 1000000000ull * slow_down();
 
-    nanosleep(&t, NULL);
+    do
+        nanosleep(&t, NULL);
+    while (published % 4 == 1 && atomic_load_explicit(&arrived, memory_order_relaxed) == before &&
+           dock_now_ns() < until);
 }
 
 static void post_receive(struct owner *o, uint64_t id)
