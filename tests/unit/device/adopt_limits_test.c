@@ -409,7 +409,7 @@ struct owner {
 static void *own_a_ring(void *arg)
 {
     struct owner *o = arg;
-    struct ring r;
+    struct ring r = {0};
     char byte;
 
     o->can = open_ring(&r);
