@@ -163,14 +163,14 @@ static void attend(struct dock_bundle *g)
 {
     struct dock_event e = {.kind = DOCK_EVENT_BUNDLE_EMPTY, .user = g->user, .object = g};
 
-    if (!dock_peek32(&g->rec->attention) || (!g->count && g->told))
+    if (!dock_peek32(&g->rec->attention))
         return;
     if (g->count) {
         dock_set32(&g->rec->attention, 0);
-        return;
+    } else if (!g->told) {
+        g->told = true;
+        dock_event_raise(g->dev, g->events, &e, &g->events_got);
     }
-    g->told = true;
-    dock_event_raise(g->dev, g->events, &e, &g->events_got);
 }
 
 void dock_bundles_attend(struct dock_dev *dev)

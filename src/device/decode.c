@@ -17,10 +17,16 @@ static const char *slot(const struct dock_sq *sq, uint32_t at)
     return sq->post.ring + (uint64_t)(at & sq->post.mask) * DOCK_BLOCK;
 }
 
+// The owner bit of a WQE that begins there, in this pass over the ring.
+static bool is_of_pass(const struct dock_sq *sq, const struct dock_wqe *w, uint32_t at)
+{
+    return (w->flags & DOCK_F_OWNER) == (at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER);
+}
+
 // 0, or the status of a ring that does not hold what the doorbell says.
 static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
 {
-    uint32_t left = pi - sq->exec, expected = sq->exec & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
+    uint32_t left = pi - sq->exec;
 
     *blocks = 1;
     if (left > sq->post.mask + 1) {
@@ -31,7 +37,7 @@ static uint32_t copy_out(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
         return DOCK_ST_LOC_QP_OP;
     }
     memcpy(sq->wqe.byte, slot(sq, sq->exec), DOCK_BLOCK);
-    if ((sq->wqe.w.flags & DOCK_F_OWNER) != expected) {
+    if (!is_of_pass(sq, &sq->wqe.w, sq->exec)) {
         dock_error("queue %u: WQE %u has the owner bit of another pass", sq->qp->number, sq->exec);
         return DOCK_ST_LOC_QP_OP;
     }
@@ -56,14 +62,13 @@ static bool is_blank(const char *block)
 
 static bool stands(const struct dock_sq *sq, uint32_t at, uint32_t left)
 {
-    uint32_t expected = at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER;
     struct dock_wqe w;
 
     if (sq->qp->page && is_blank(slot(sq, at)))
         return false;
     memcpy(&w, slot(sq, at), sizeof w);
     unsigned n = dock_wqe_blocks(&w);
-    return (w.flags & DOCK_F_OWNER) == expected && n <= DOCK_WQE_BLOCKS && n <= left;
+    return is_of_pass(sq, &w, at) && n <= DOCK_WQE_BLOCKS && n <= left;
 }
 
 uint32_t dock_sq_unfit(const struct dock_sq *sq, uint32_t pi)
