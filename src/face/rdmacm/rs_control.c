@@ -175,11 +175,11 @@ int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
     if (!listener)
         return -1;
+    if (listener->dg)
+        return leave(listener, dock_refuse(EOPNOTSUPP, "raccept: datagrams have no connections"));
     do {
         err =
             listener->state == RS_LISTENING ? rs_wait(listener, request_waits, !listener->nonblock) : EINVAL;
-        if (listener->dg)
-            err = EOPNOTSUPP;
         if (!err)
             err = take_request(listener, &rs);
     } while (err == EAGAIN && !listener->nonblock);
@@ -334,7 +334,6 @@ int rclose(int socket)
 int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
     struct rs *rs = enter(socket);
-
     union cm_addr peer;
 
     if (!rs)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Datagram sockets: one UD queue pair each. Who is bound to a port leaves the number of its queue pair in the
-// runtime directory, as the target of a symbolic link under the port's name: senders read it there, each
-// time, so nobody has to answer them, and one who binds anew is found at once. What a dead process left leads
-// to a queue pair that is gone, or at worst to another socket's, which the head of each datagram tells apart.
+// Datagram sockets: one UD queue pair each, found by its port (rs_names.c). A name that a dead process left
+// leads to a queue pair that is gone, or at worst to another socket's, which the head of each datagram tells
+// apart.
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/uio.h>
