@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "device/internal.h"
+#include "lib/adopting.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
@@ -43,11 +44,7 @@ static int set_up(void **state)
     struct end_opts o = {0}, plain = {.plain = true, .mem = LEN};
 
     setenv("DRYDOCK_ADOPT", "inner", 1);
-    assert_int_equal(dock_dev_open(NULL, &f->dev), 0);
-    if (f->dev->adopt.mode == DOCK_ADOPT_OFF) {
-        print_message("memory is not adopted here: %s\n", dock_log_last());
-        exit(77);
-    }
+    open_adopting(&f->dev);
     end_open(&f->a, f->dev, &o);
     end_open(&f->b, f->dev, &plain);
     pair_connect(&f->a, &f->b);
@@ -71,13 +68,9 @@ static void transfer(struct fix *f, uint64_t value)
 {
     struct dock_sge sge;
     struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &f->a, &sge, 0, 8, f->b.mr, (uintptr_t)f->b.mem + PAGE);
-    struct dock_wc wc;
 
-    wr.flags = DOCK_F_COMPLETE;
     *(uint64_t *)(void *)f->a.mem = value;
-    assert_int_equal(end_post(&f->a, &wr), 0);
-    assert_true(end_wait(f->a.scq, &wc, 5000 * slow_down()));
-    assert_int_equal(wc.status, DOCK_OK);
+    carry_out(&f->a, &wr);
     assert_int_equal(*(uint64_t *)(void *)(f->b.mem + PAGE), value);
 }
 

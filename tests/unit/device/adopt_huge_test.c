@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "device/internal.h"
+#include "lib/adopting.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
@@ -35,11 +36,7 @@ static int set_up(void **state)
     struct fix *f = calloc(1, sizeof *f);
     struct end_opts o = {0};
 
-    assert_int_equal(dock_dev_open(NULL, &f->dev), 0);
-    if (f->dev->adopt.mode == DOCK_ADOPT_OFF) {
-        print_message("memory is not adopted here: %s\n", dock_log_last());
-        exit(77);
-    }
+    open_adopting(&f->dev);
     end_open(&f->a, f->dev, &o);
     end_open(&f->b, f->dev, &o);
     pair_connect(&f->a, &f->b);
@@ -70,12 +67,8 @@ static void run(struct fix *f, uint8_t op, const struct dock_mr *mr, char *at, u
 {
     struct dock_sge sge;
     struct dock_wr wr = wr_onesided(op, &f->a, &sge, 0, len, mr, (uintptr_t)at);
-    struct dock_wc wc;
 
-    wr.flags = DOCK_F_COMPLETE;
-    assert_int_equal(end_post(&f->a, &wr), 0);
-    assert_true(end_wait(f->a.scq, &wc, 5000 * slow_down()));
-    assert_int_equal(wc.status, DOCK_OK);
+    carry_out(&f->a, &wr);
 }
 
 // ---- of a pool

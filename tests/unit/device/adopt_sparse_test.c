@@ -19,6 +19,7 @@
 
 #include "arena/adopt_own.h"
 #include "device/internal.h"
+#include "lib/adopting.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
@@ -55,11 +56,7 @@ static int set_up(void **state)
     struct fix *f = calloc(1, sizeof *f);
 
     setenv("DRYDOCK_ADOPT", "inner", 1);
-    assert_int_equal(dock_dev_open(NULL, &f->dev), 0);
-    if (f->dev->adopt.mode == DOCK_ADOPT_OFF) {
-        print_message("memory is not adopted here: %s\n", dock_log_last());
-        exit(77);
-    }
+    open_adopting(&f->dev);
     assert_int_equal(dock_pd_create(f->dev, &f->pd), 0);
     f->mem = maps_in_one(LEN);
     assert_ptr_not_equal(f->mem, MAP_FAILED);

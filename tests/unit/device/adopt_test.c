@@ -20,6 +20,7 @@
 
 #include "base/seed.h"
 #include "device/internal.h"
+#include "lib/adopting.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
@@ -42,11 +43,7 @@ static int set_up(void **state)
 
     setenv("DRYDOCK_ADOPT", "inner", 1);
     assert_int_equal(dock_dev_open(NULL, &f->devs[0]), 0);
-    assert_int_equal(dock_dev_open(NULL, &f->devs[1]), 0);
-    if (f->devs[1]->adopt.mode == DOCK_ADOPT_OFF) {
-        print_message("memory is not adopted here: %s\n", dock_log_last());
-        exit(77);
-    }
+    open_adopting(&f->devs[1]);
     end_open(&f->a, f->devs[0], &o);
     end_open(&f->b, f->devs[1], &o);
     pair_connect(&f->a, &f->b);
@@ -94,12 +91,8 @@ static void run(struct fix *f, uint8_t op, const struct dock_mr *mr, void *at, u
 {
     struct dock_sge sge;
     struct dock_wr wr = wr_onesided(op, &f->a, &sge, 0, len, mr, (uintptr_t)at);
-    struct dock_wc wc;
 
-    wr.flags = DOCK_F_COMPLETE;
-    assert_int_equal(end_post(&f->a, &wr), 0);
-    assert_true(end_wait(f->a.scq, &wc, 5000 * slow_down()));
-    assert_int_equal(wc.status, DOCK_OK);
+    carry_out(&f->a, &wr);
 }
 
 // Write a pattern through the device and read it back through the device and by the program.
