@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// rsockets: byte streams over one connected queue pair each, and datagrams (rs_dgram.c).
+// rsockets: byte streams over one connected queue pair each, and datagrams over one that is not (rs_dgram.c).
+// What the two kinds do differently stands in their tables; the public calls find the socket and go through
+// its table (rs_control.c, rs_data.c).
 //
 // Of a stream each end owns a ring that its peer writes into (WRITE with immediate); the immediate says how
 // many bytes came. The reader gives bytes back by an immediate of its own, so a writer never passes the
@@ -58,8 +60,59 @@ struct rs_mapped {
     struct ibv_mr *mr;
 };
 
+struct iovec;
+struct rs;
+
+// What a call of sending or receiving was given, and how many bytes came of it.
+struct rs_out {
+    const struct iovec *iov;
+    size_t n;
+    int flags;
+    const struct sockaddr *addr; // NULL: the peer
+    socklen_t addr_len;
+    bool message; // rsendmsg and rrecvmsg: a stream looks at no name in them, and tells none
+    size_t done;
+};
+struct rs_in {
+    const struct iovec *iov;
+    size_t n;
+    int flags;
+    struct sockaddr *addr; // as recvfrom has it
+    socklen_t *addr_len;
+    bool message;
+    size_t done;
+    int told; // MSG_TRUNC
+};
+
+// Lock held in all. Those that return an int return 0 or a positive errno value.
+struct rs_kind {
+    int type;
+    enum rdma_port_space space;
+    int (*make)(struct rs *rs);
+    void (*end)(struct rs *rs); // what was made, and all that came later but the id
+    int (*bind)(struct rs *rs, const struct sockaddr *addr, socklen_t len);
+    int (*listen)(struct rs *rs, int backlog);
+    int (*accept)(struct rs *rs, struct rs **out);
+    int (*connect)(struct rs *rs, const struct sockaddr *addr, socklen_t len);
+    int (*shut)(struct rs *rs, int how);
+    void (*part)(struct rs *rs);                           // from its peer, before it is closed
+    bool (*peer)(const struct rs *rs, union cm_addr *out); // false: it has none
+    int (*send)(struct rs *rs, struct rs_out *out);
+    int (*receive)(struct rs *rs, struct rs_in *in);
+    void (*progress)(struct rs *rs); // take completions
+    bool (*can_send)(const struct rs *rs);
+    bool (*can_receive)(const struct rs *rs); // or it is known that nothing will come
+    bool (*drained)(const struct rs *rs);     // nothing stands there to be read
+    int (*map)(struct rs *rs, void *buf, size_t len, int prot, off_t *offset);
+    int (*unmap)(struct rs *rs, void *buf, size_t len);
+    int (*write_mapped)(struct rs *rs, struct rs_out *out, off_t offset);
+};
+
+extern const struct rs_kind rs_streams, rs_datagrams;
+
 struct rs {
     pthread_mutex_t lock;
+    const struct rs_kind *kind;
     int fd, domain;
     enum rs_state state;
     struct rdma_event_channel *channel;
@@ -85,7 +138,7 @@ struct rs {
     uint32_t in_flight[RS_DEPTH];
     uint32_t posted, finished; // requests
     uint64_t arrived, taken, told;
-    struct rs_dgram *dg; // of a datagram socket, which has none of the stream's; else NULL
+    struct rs_dgram *dg; // of a datagram socket
     struct rs_mapped mapped[RS_MAPS];
     bool table_valid[RS_MAPS]; // entries that the peer has announced
 };
@@ -97,9 +150,21 @@ struct rs *rs_get(int fd);
 void rs_drop(struct rs *rs);
 bool rs_is(int fd);
 // A new one with an id, or around the id of a request. NULL and errno.
-struct rs *rs_new(int domain, int type, struct rdma_cm_id *id);
+struct rs *rs_new(int domain, const struct rs_kind *kind, struct rdma_cm_id *id);
 // Its number leads nowhere any more; the last call that is inside destroys it. The caller is not inside.
 void rs_free(struct rs *rs);
+// rs_get and its lock; NULL and errno.
+struct rs *rs_enter(int fd);
+// 0, or -1 and errno.
+int rs_leave(struct rs *rs, int err);
+
+// ---- rs_control.c
+
+// Of both kinds: bind the id. 0 or a positive errno value.
+int rs_bind_id(struct rs *rs, const struct sockaddr *addr, socklen_t len);
+void rs_set_id_options(struct rs *rs);
+// As calls that name somebody do: as much of it as there is room for, and its whole length.
+void rs_tell_address(const struct sockaddr *from, struct sockaddr *to, socklen_t *len);
 
 // ---- rs_link.c: lock held in all
 
@@ -111,18 +176,16 @@ void rs_hello_fill(const struct rs *rs, struct rs_hello *hello);
 bool rs_hello_take(struct rs *rs, const void *data, unsigned len);
 // Destroy queues and memory.
 void rs_tear_down(struct rs *rs);
-void rs_set_id_options(struct rs *rs); // rs_control.c
-int rs_make_channel(struct rs *rs);    // 0 or -errno, as the next
+int rs_make_channel(struct rs *rs); // 0 or -errno, as the next
 int rs_take_memory(struct rs_memory *m, struct ibv_pd *pd, size_t ring, int access);
 
-// ---- rs_flow.c: lock held in all
+// ---- rs_flow.c: bytes of streams; lock held in all
 
 // Take completions, give receives and bytes back.
-void rs_progress(struct rs *rs);
-void rs_arm(struct rs *rs);
-void rs_disarm(struct rs *rs); // the events that woke us
-bool rs_can_send(const struct rs *rs);
-bool rs_can_receive(const struct rs *rs); // or it is known that nothing will come
+void rs_flow_progress(struct rs *rs);
+bool rs_flow_can_send(const struct rs *rs);
+bool rs_flow_can_receive(const struct rs *rs);
+bool rs_flow_drained(const struct rs *rs);
 // As much as there is room for; 0 none.
 size_t rs_put(struct rs *rs, const uint8_t *buf, size_t len);
 size_t rs_take(struct rs *rs, uint8_t *buf, size_t len, bool peek);
@@ -133,32 +196,24 @@ bool rs_put_map(struct rs *rs, unsigned index);
 bool rs_put_end(struct rs *rs);
 int rs_post_receives(struct rs *rs, unsigned n); // 0 or -errno
 
-// ---- rs_dgram.c: lock held in all
+// ---- rs_bytes.c, rs_map.c: calls of streams as their table has them
 
-struct iovec;
-struct rs_to { // no address: the peer
-    const struct sockaddr *addr;
-    socklen_t len;
-};
-struct rs_from { // as recvfrom has it
-    struct sockaddr *addr;
-    socklen_t *len;
-};
+int rs_bytes_send(struct rs *rs, struct rs_out *out);
+int rs_bytes_receive(struct rs *rs, struct rs_in *in);
+// Connected or over; `wait` for it. Calls that send nothing of the program's wait in any case.
+int rs_await_peer(struct rs *rs, bool wait);
+int rs_send_error(struct rs *rs); // why nothing can be sent any more; 0: something can
+int rs_map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset);
+int rs_unmap(struct rs *rs, void *buf, size_t len);
+int rs_write_mapped(struct rs *rs, struct rs_out *out, off_t offset);
 
-int rs_dg_new(struct rs *rs); // 0 or -errno
-// Bound, if need be to a free port, and with a queue. 0 or -errno.
-int rs_dg_open(struct rs *rs);
-void rs_dg_close(struct rs *rs);
-// These return 0 or a positive errno value.
-int rs_dg_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
-int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_to *dest);
-int rs_dg_receive(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_from *name,
-                  size_t *got, bool *cut);
-bool rs_dg_peer(const struct rs *rs, union cm_addr *out); // false: it has none
-void rs_dg_progress(struct rs *rs);
-bool rs_dg_can_send(const struct rs *rs);
-bool rs_dg_can_receive(const struct rs *rs);
-bool rs_dg_drained(const struct rs *rs); // nothing stands there to be read
+// ---- rs_refused.c: what datagrams have not, as their table has it
+
+int rs_no_listen(struct rs *rs, int backlog);
+int rs_no_accept(struct rs *rs, struct rs **out);
+int rs_no_map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset);
+int rs_no_unmap(struct rs *rs, void *buf, size_t len);
+int rs_no_write(struct rs *rs, struct rs_out *out, off_t offset);
 
 // ---- rs_names.c
 
@@ -172,6 +227,9 @@ uint32_t rs_name_find(const struct sockaddr *to);
 // Lock held, let go while waiting: until ready(rs). 0, or a positive errno value (EAGAIN at once without
 // `wait`).
 int rs_wait(struct rs *rs, bool (*ready)(const struct rs *), bool wait);
-bool rs_connected(const struct rs *rs); // or failed
+bool rs_waits(const struct rs *rs, int flags); // does a call with these flags?
+bool rs_connected(const struct rs *rs);        // or failed
+void rs_arm(struct rs *rs);
+void rs_disarm(struct rs *rs); // the events that woke us
 
 #endif

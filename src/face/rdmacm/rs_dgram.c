@@ -48,11 +48,11 @@ struct rs_dgram {
     uint32_t last; // queue pair to which the last one went
 };
 
-int rs_dg_new(struct rs *rs)
+static int make(struct rs *rs)
 {
     rs->dg = calloc(1, sizeof *rs->dg);
     if (!rs->dg)
-        return -ENOMEM;
+        return ENOMEM;
     rs->in_size = rs->out_size = 1 << 19;
     return 0;
 }
@@ -141,7 +141,26 @@ static int build(struct rs *rs)
     return ret;
 }
 
-int rs_dg_open(struct rs *rs)
+static void close_it(struct rs *rs)
+{
+    struct rs_dgram *dg = rs->dg;
+
+    rs_name_withdraw(dg->names); // while the port is ours
+    if (dg->ah)
+        ibv_destroy_ah(dg->ah);
+    free(dg->arrivals);
+    *dg = (struct rs_dgram){0};
+    rs_tear_down(rs);
+}
+
+static void end(struct rs *rs)
+{
+    close_it(rs);
+    free(rs->dg);
+}
+
+// Bound, if need be to a free port, and with a queue. 0 or a positive errno value.
+static int open_it(struct rs *rs)
 {
     union cm_addr any = {.any = {.sa_family = (sa_family_t)rs->domain}};
     int ret = 0;
@@ -151,29 +170,28 @@ int rs_dg_open(struct rs *rs)
     if (!cm_addr_len(rdma_get_local_addr(rs->id))) {
         rs_set_id_options(rs);
         if (rdma_bind_addr(rs->id, &any.any))
-            return -errno;
+            return errno;
     }
-    ret = build(rs);
+    ret = -build(rs);
     if (!ret) {
         rs->state = RS_UP;
         return 0;
     }
-    rs_tear_down(rs); // and it is unbound as before, to be bound by a later call
+    close_it(rs); // and it is unbound as before, to be bound by a later call
     cm_acquire();
     cm_unbind(cm_id(rs->id));
     cm_release();
     return ret;
 }
 
-void rs_dg_close(struct rs *rs)
+static int bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t len)
 {
-    struct rs_dgram *dg = rs->dg;
+    int err;
 
-    rs_name_withdraw(dg->names); // while the port is ours
-    if (dg->ah)
-        ibv_destroy_ah(dg->ah);
-    free(dg->arrivals);
-    *dg = (struct rs_dgram){0};
+    if (addr && len >= sizeof addr->sa_family && addr->sa_family != rs->domain)
+        return dock_refuse(EAFNOSUPPORT, "rbind: an address of another family than the socket's");
+    err = rs_bind_id(rs, addr, len);
+    return err ? err : open_it(rs);
 }
 
 // ---- addresses
@@ -238,7 +256,7 @@ static int take_address(const struct rs *rs, const struct sockaddr *addr, sockle
     return 0;
 }
 
-int rs_dg_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len)
+static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t len)
 {
     union cm_addr to;
     int err;
@@ -249,18 +267,84 @@ int rs_dg_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len)
     }
     err = take_address(rs, addr, len, &to);
     if (!err)
-        err = -rs_dg_open(rs);
+        err = open_it(rs);
     if (!err)
         rs->dg->peer = to;
     return err;
 }
 
-bool rs_dg_peer(const struct rs *rs, union cm_addr *out)
+static bool peer(const struct rs *rs, union cm_addr *out)
 {
     *out = rs->dg->peer;
     if (out->any.sa_family == AF_INET && rs->domain == AF_INET6)
         map(out);
     return out->any.sa_family;
+}
+
+// ---- what arrives
+
+// Is it for this socket, and from its peer, if it has one?
+static bool sender_of(const struct rs *rs, const struct head *h, union cm_addr *from)
+{
+    const union cm_addr *peer = &rs->dg->peer;
+
+    *from = (union cm_addr){0};
+    if (h->magic != MAGIC || ntohs(h->to) != cm_addr_port(rdma_get_local_addr(rs->id)))
+        return false;
+    if (h->v6) {
+        from->v6.sin6_family = AF_INET6;
+        from->v6.sin6_port = h->from;
+        from->v6.sin6_scope_id = h->scope;
+        memcpy(&from->v6.sin6_addr, h->addr, 16);
+    } else {
+        from->v4.sin_family = AF_INET;
+        from->v4.sin_port = h->from;
+        memcpy(&from->v4.sin_addr, h->addr, 4);
+    }
+    return !peer->any.sa_family ||
+           (same_host(from, peer) && cm_addr_port(&from->any) == cm_addr_port(&peer->any));
+}
+
+static void give_back(struct rs *rs, uint32_t slot)
+{
+    if (rs->state == RS_UP && post_receive(rs, slot)) // it takes no more: the queue is in error
+        rs->state = RS_DOWN;
+}
+
+static void arrived(struct rs *rs, const struct ibv_wc *wc)
+{
+    struct rs_dgram *dg = rs->dg;
+    uint32_t slot = (uint32_t)wc->wr_id;
+    union cm_addr from;
+    struct head h;
+
+    if (wc->byte_len >= GRH + sizeof h) {
+        memcpy(&h, in_slot(rs, slot) + GRH, sizeof h);
+        if (sender_of(rs, &h, &from)) {
+            dg->arrivals[(dg->first + dg->waiting++) % dg->in_depth] =
+                (struct arrival){slot, wc->byte_len - GRH - (uint32_t)sizeof h};
+            return;
+        }
+    }
+    give_back(rs, slot);
+}
+
+static void progress(struct rs *rs)
+{
+    struct ibv_wc wc[16];
+    int n = 0;
+
+    while (rs->cq && (n = ibv_poll_cq(rs->cq, 16, wc)) > 0)
+        for (int i = 0; i < n; i++) {
+            if (wc[i].status != IBV_WC_SUCCESS)
+                rs->state = RS_DOWN;
+            else if (wc[i].opcode == IBV_WC_RECV)
+                arrived(rs, &wc[i]);
+            else
+                rs->finished++;
+        }
+    if (n < 0)
+        rs->state = RS_DOWN;
 }
 
 // ---- sending
@@ -309,8 +393,8 @@ static struct head head_of(const struct rs *rs, const union cm_addr *to)
     return h;
 }
 
-static int post_datagram(struct rs *rs, const struct iovec *iov, size_t n, size_t len,
-                         const union cm_addr *to, uint32_t qpn)
+static int post_datagram(struct rs *rs, const struct rs_out *out, size_t len, const union cm_addr *to,
+                         uint32_t qpn)
 {
     uint32_t slot = rs->posted % rs->dg->out_depth;
     uint8_t *at = out_slot(rs, slot);
@@ -325,10 +409,10 @@ static int post_datagram(struct rs *rs, const struct iovec *iov, size_t n, size_
 
     memcpy(at, &h, sizeof h);
     at += sizeof h;
-    for (size_t i = 0; i < n; i++) {
-        if (iov[i].iov_len)
-            memcpy(at, iov[i].iov_base, iov[i].iov_len);
-        at += iov[i].iov_len;
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->iov[i].iov_len)
+            memcpy(at, out->iov[i].iov_base, out->iov[i].iov_len);
+        at += out->iov[i].iov_len;
     }
     err = ibv_post_send(rs->id->qp, &wr, &bad);
     if (!err)
@@ -345,147 +429,81 @@ static void see_off(struct rs *rs, uint32_t qpn)
     if (qpn == rs->dg->last)
         return;
     rs->dg->last = qpn;
-    rs_dg_progress(rs);
+    progress(rs);
     while (rs->state == RS_UP && rs->posted != rs->finished && dock_now_ns() < until) {
         poll(NULL, 0, 1);
-        rs_dg_progress(rs);
+        progress(rs);
     }
 }
 
-bool rs_dg_can_send(const struct rs *rs)
+static bool can_send(const struct rs *rs) // a new one is made ready by sending
 {
-    return rs->state == RS_DOWN || rs->write_off || rs->posted - rs->finished < rs->dg->out_depth;
+    return rs->state == RS_NEW || rs->state == RS_DOWN || rs->write_off ||
+           rs->posted - rs->finished < rs->dg->out_depth;
 }
 
-int rs_dg_send(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_to *dest)
+static int send_one(struct rs *rs, struct rs_out *out)
 {
     union cm_addr to = rs->dg->peer;
     size_t len = 0;
     uint32_t qpn;
     int err = 0;
 
-    for (size_t i = 0; i < n && len <= MOST; i++)
-        len += iov[i].iov_len <= MOST ? iov[i].iov_len : MOST + 1;
-    if (flags & MSG_OOB)
+    for (size_t i = 0; i < out->n && len <= MOST; i++)
+        len += out->iov[i].iov_len <= MOST ? out->iov[i].iov_len : MOST + 1;
+    if (out->flags & MSG_OOB)
         return EOPNOTSUPP;
     if (len > MOST)
         return dock_refuse(EMSGSIZE, "rsocket: a datagram has at most %d bytes", (int)MOST);
-    if (dest->addr)
-        err = take_address(rs, dest->addr, dest->len, &to);
+    if (out->addr)
+        err = take_address(rs, out->addr, out->addr_len, &to);
     if (!err && !to.any.sa_family)
         err = EDESTADDRREQ;
     if (!err)
-        err = -rs_dg_open(rs);
+        err = open_it(rs);
     if (!err)
-        err = rs_wait(rs, rs_dg_can_send, !rs->nonblock && !(flags & MSG_DONTWAIT));
+        err = rs_wait(rs, can_send, rs_waits(rs, out->flags));
     if (!err && rs->write_off)
         err = EPIPE;
     if (!err && rs->state == RS_DOWN)
         err = ENETDOWN;
     if (!err)
         err = find_way(rs, &to);
-    qpn = err ? 0 : rs_name_find(&to.any);
-    if (!qpn)
+    if (err)
         return err;
-    err = post_datagram(rs, iov, n, len, &to, qpn);
-    if (!err)
+    qpn = rs_name_find(&to.any);
+    if (qpn)
+        err = post_datagram(rs, out, len, &to, qpn);
+    if (qpn && !err)
         see_off(rs, qpn);
+    out->done = err ? 0 : len;
     return err;
 }
 
 // ---- receiving
 
-// Is it for this socket, and from its peer, if it has one?
-static bool sender_of(const struct rs *rs, const struct head *h, union cm_addr *from)
-{
-    const union cm_addr *peer = &rs->dg->peer;
-
-    *from = (union cm_addr){0};
-    if (h->magic != MAGIC || ntohs(h->to) != cm_addr_port(rdma_get_local_addr(rs->id)))
-        return false;
-    if (h->v6) {
-        from->v6.sin6_family = AF_INET6;
-        from->v6.sin6_port = h->from;
-        from->v6.sin6_scope_id = h->scope;
-        memcpy(&from->v6.sin6_addr, h->addr, 16);
-    } else {
-        from->v4.sin_family = AF_INET;
-        from->v4.sin_port = h->from;
-        memcpy(&from->v4.sin_addr, h->addr, 4);
-    }
-    return !peer->any.sa_family ||
-           (same_host(from, peer) && cm_addr_port(&from->any) == cm_addr_port(&peer->any));
-}
-
-static void give_back(struct rs *rs, uint32_t slot)
-{
-    if (rs->state == RS_UP && post_receive(rs, slot)) // it takes no more: the queue is in error
-        rs->state = RS_DOWN;
-}
-
-static void arrived(struct rs *rs, const struct ibv_wc *wc)
-{
-    struct rs_dgram *dg = rs->dg;
-    uint32_t slot = (uint32_t)wc->wr_id;
-    union cm_addr from;
-    struct head h;
-
-    if (wc->byte_len >= GRH + sizeof h) {
-        memcpy(&h, in_slot(rs, slot) + GRH, sizeof h);
-        if (sender_of(rs, &h, &from)) {
-            dg->arrivals[(dg->first + dg->waiting++) % dg->in_depth] =
-                (struct arrival){slot, wc->byte_len - GRH - (uint32_t)sizeof h};
-            return;
-        }
-    }
-    give_back(rs, slot);
-}
-
-void rs_dg_progress(struct rs *rs)
-{
-    struct ibv_wc wc[16];
-    int n = 0;
-
-    while (rs->cq && (n = ibv_poll_cq(rs->cq, 16, wc)) > 0)
-        for (int i = 0; i < n; i++) {
-            if (wc[i].status != IBV_WC_SUCCESS)
-                rs->state = RS_DOWN;
-            else if (wc[i].opcode == IBV_WC_RECV)
-                arrived(rs, &wc[i]);
-            else
-                rs->finished++;
-        }
-    if (n < 0)
-        rs->state = RS_DOWN;
-}
-
-bool rs_dg_drained(const struct rs *rs)
+static bool drained(const struct rs *rs)
 {
     return !rs->dg->waiting;
 }
 
-bool rs_dg_can_receive(const struct rs *rs)
+static bool can_receive(const struct rs *rs)
 {
     return rs->dg->waiting || rs->read_off || rs->state == RS_DOWN;
 }
 
-static void tell_name(const struct rs *rs, const struct head *h, const struct rs_from *name)
+static void tell_name(const struct rs *rs, const struct head *h, const struct rs_in *in)
 {
     union cm_addr from;
-    socklen_t size;
 
-    if (!name->addr || !name->len)
-        return;
     sender_of(rs, h, &from);
     if (from.any.sa_family == AF_INET && rs->domain == AF_INET6)
         map(&from);
-    size = cm_addr_len(&from.any);
-    memcpy(name->addr, &from, size < *name->len ? size : *name->len);
-    *name->len = size;
+    rs_tell_address(&from.any, in->addr, in->addr_len);
 }
 
-// The first that waits, into the pieces: what they do not hold is lost.
-static size_t take(struct rs *rs, const struct iovec *iov, size_t n, bool peek, const struct rs_from *name)
+// The first that waits, into the pieces; how much they do not hold, which is lost.
+static size_t take(struct rs *rs, const struct rs_in *in)
 {
     struct rs_dgram *dg = rs->dg;
     struct arrival a = dg->arrivals[dg->first];
@@ -494,17 +512,17 @@ static size_t take(struct rs *rs, const struct iovec *iov, size_t n, bool peek, 
     struct head h;
 
     memcpy(&h, from, sizeof h);
-    tell_name(rs, &h, name);
+    tell_name(rs, &h, in);
     from += sizeof h;
-    for (size_t i = 0; i < n && left; i++) {
-        size_t piece = iov[i].iov_len < left ? iov[i].iov_len : left;
+    for (size_t i = 0; i < in->n && left; i++) {
+        size_t piece = in->iov[i].iov_len < left ? in->iov[i].iov_len : left;
 
         if (piece)
-            memcpy(iov[i].iov_base, from, piece);
+            memcpy(in->iov[i].iov_base, from, piece);
         from += piece;
         left -= piece;
     }
-    if (!peek) {
+    if (!(in->flags & MSG_PEEK)) {
         dg->first = (dg->first + 1) % dg->in_depth;
         dg->waiting--;
         give_back(rs, a.slot);
@@ -512,19 +530,64 @@ static size_t take(struct rs *rs, const struct iovec *iov, size_t n, bool peek, 
     return left;
 }
 
-int rs_dg_receive(struct rs *rs, const struct iovec *iov, size_t n, int flags, const struct rs_from *name,
-                  size_t *got, bool *cut)
+static int receive_one(struct rs *rs, struct rs_in *in)
 {
-    int err = flags & MSG_OOB ? EOPNOTSUPP : -rs_dg_open(rs);
+    int err = in->flags & MSG_OOB ? EOPNOTSUPP : open_it(rs);
     size_t whole, left;
 
     if (!err)
-        err = rs_wait(rs, rs_dg_can_receive, !rs->nonblock && !(flags & MSG_DONTWAIT));
+        err = rs_wait(rs, can_receive, rs_waits(rs, in->flags));
     if (err || !rs->dg->waiting)
         return err || rs->read_off ? err : ENETDOWN;
     whole = rs->dg->arrivals[rs->dg->first].len;
-    left = take(rs, iov, n, flags & MSG_PEEK, name);
-    *cut = left != 0;
-    *got = flags & MSG_TRUNC ? whole : whole - left;
+    left = take(rs, in);
+    if (left)
+        in->told = MSG_TRUNC;
+    in->done = in->flags & MSG_TRUNC ? whole : whole - left;
     return 0;
 }
+
+// ---- ending
+
+// Who waits to receive is told by its next look.
+static int shut(struct rs *rs, int how)
+{
+    union cm_addr it;
+
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return EINVAL;
+    if (!peer(rs, &it))
+        return ENOTCONN;
+    rs->read_off |= how != SHUT_WR;
+    rs->write_off |= how != SHUT_RD;
+    return 0;
+}
+
+// The peer of a datagram socket does not know of it.
+static void part(struct rs *rs)
+{
+    (void)rs;
+}
+
+const struct rs_kind rs_datagrams = {
+    .type = SOCK_DGRAM,
+    .space = RDMA_PS_UDP,
+    .make = make,
+    .end = end,
+    .bind = bind_to,
+    .listen = rs_no_listen,
+    .accept = rs_no_accept,
+    .connect = connect_to,
+    .shut = shut,
+    .part = part,
+    .peer = peer,
+    .send = send_one,
+    .receive = receive_one,
+    .progress = progress,
+    .can_send = can_send,
+    .can_receive = can_receive,
+    .drained = drained,
+    .map = rs_no_map,
+    .unmap = rs_no_unmap,
+    .write_mapped = rs_no_write,
+};

@@ -3,13 +3,13 @@
 #include "face/rdmacm/rs.h"
 
 // The immediate of a message: what it is in the upper three bits, a number in the others.
-enum rs_kind { KIND_DATA, KIND_GRANT, KIND_END, KIND_MAP };
+enum word { KIND_DATA, KIND_GRANT, KIND_END, KIND_MAP };
 enum { VALUE_BITS = 29 };
 
 #define VALUE_MASK ((1u << VALUE_BITS) - 1)
 #define CHUNK 65536u
 
-static uint32_t immediate(enum rs_kind kind, uint32_t value)
+static uint32_t immediate(enum word kind, uint32_t value)
 {
     return htonl((uint32_t)kind << VALUE_BITS | (value & VALUE_MASK));
 }
@@ -67,7 +67,7 @@ static bool post(struct rs *rs, const struct piece *p)
     return true;
 }
 
-static bool post_word(struct rs *rs, enum rs_kind kind, uint32_t value)
+static bool post_word(struct rs *rs, enum word kind, uint32_t value)
 {
     return post(rs,
                 &(struct piece){.addr = rs->peer.ring, .rkey = rs->peer.rkey, .imm = immediate(kind, value)});
@@ -88,10 +88,8 @@ static size_t peer_room(const struct rs *rs)
     return rs->peer.size - (size_t)(rs->sent - rs->granted);
 }
 
-bool rs_can_send(const struct rs *rs)
+bool rs_flow_can_send(const struct rs *rs)
 {
-    if (rs->dg)
-        return rs_dg_can_send(rs);
     return rs->state == RS_DOWN || rs->write_off || (rs->state == RS_UP && staging_room(rs) && peer_room(rs));
 }
 
@@ -167,10 +165,13 @@ static void grant(struct rs *rs)
         rs->told += n;
 }
 
-bool rs_can_receive(const struct rs *rs)
+bool rs_flow_drained(const struct rs *rs)
 {
-    if (rs->dg)
-        return rs_dg_can_receive(rs);
+    return rs->arrived == rs->taken;
+}
+
+bool rs_flow_can_receive(const struct rs *rs)
+{
     return rs->arrived != rs->taken || rs->peer_done || rs->read_off || rs->state == RS_DOWN;
 }
 
@@ -208,7 +209,7 @@ static void took(struct rs *rs, uint32_t imm)
 {
     uint32_t word = ntohl(imm), value = word & VALUE_MASK;
 
-    switch ((enum rs_kind)(word >> VALUE_BITS)) {
+    switch ((enum word)(word >> VALUE_BITS)) {
     case KIND_DATA:
         rs->arrived += value;
         if (rs->arrived - rs->taken > rs->in_size)
@@ -235,7 +236,7 @@ static void finished(struct rs *rs)
     rs->drained += rs->in_flight[rs->finished++ % RS_DEPTH];
 }
 
-void rs_progress(struct rs *rs)
+void rs_flow_progress(struct rs *rs)
 {
     struct ibv_wc wc[16];
     unsigned receives = 0;
@@ -243,10 +244,6 @@ void rs_progress(struct rs *rs)
 
     if (!rs->cq)
         return;
-    if (rs->dg) {
-        rs_dg_progress(rs);
-        return;
-    }
     while ((n = ibv_poll_cq(rs->cq, 16, wc)) > 0) {
         receives = 0;
         for (int i = 0; i < n; i++) {
@@ -266,19 +263,4 @@ void rs_progress(struct rs *rs)
     if (n < 0)
         down(rs, ENETDOWN);
     grant(rs);
-}
-
-void rs_arm(struct rs *rs)
-{
-    if (rs->cq && ibv_req_notify_cq(rs->cq, 0))
-        dock_warn("rsocket: a completion queue cannot be armed");
-}
-
-void rs_disarm(struct rs *rs)
-{
-    struct ibv_cq *cq;
-    void *context;
-
-    while (rs->comp && !ibv_get_cq_event(rs->comp, &cq, &context))
-        ibv_ack_cq_events(cq, 1);
 }

@@ -88,9 +88,7 @@ int rs_build(struct rs *rs)
 
 void rs_tear_down(struct rs *rs)
 {
-    if (rs->dg)
-        rs_dg_close(rs);
-    if (rs->id->qp) {
+    if (rs->id && rs->id->qp) {
         ibv_destroy_qp(rs->id->qp);
         rs->id->qp = NULL;
     }
@@ -179,7 +177,7 @@ static void came_up(struct rs *rs, const struct rdma_cm_event *e)
 // What the peer had written before it went is ours still.
 static void peer_went(struct rs *rs)
 {
-    rs_progress(rs);
+    rs_flow_progress(rs);
     rs->peer_done = true;
     rs->state = RS_DOWN;
     rdma_disconnect(rs->id);

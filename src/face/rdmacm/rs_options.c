@@ -106,7 +106,7 @@ static int get_int(struct rs *rs, int level, int name, int *value)
         *value = rs->error;
         rs->error = 0;
     } else if (level == SOL_SOCKET && name == SO_TYPE) {
-        *value = rs->dg ? SOCK_DGRAM : SOCK_STREAM;
+        *value = rs->kind->type;
     } else if (level == SOL_SOCKET && (name == SO_RCVBUF || name == SO_SNDBUF)) {
         *value = (int)(name == SO_RCVBUF ? rs->in_size : rs->out_size);
     } else if (level == IPPROTO_TCP && name == TCP_MAXSEG) {

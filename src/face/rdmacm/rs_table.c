@@ -47,7 +47,7 @@ struct rs *rs_get(int fd)
     return NULL;
 }
 
-static int enter(struct rs *rs)
+static int keep(struct rs *rs)
 {
     size_t wanted = room ? room : 64;
     struct rs **more;
@@ -77,12 +77,11 @@ static void set_defaults(struct rs *rs, int domain)
     pthread_mutex_init(&rs->lock, NULL);
     rs->refs = 1;
     rs->domain = domain;
-    rs->in_size = rs->out_size = RS_DEFAULT_BUFFER;
     rs->sq_size = rs->rq_size = RS_DEPTH;
     rs->inline_size = 64;
 }
 
-struct rs *rs_new(int domain, int type, struct rdma_cm_id *id)
+struct rs *rs_new(int domain, const struct rs_kind *kind, struct rdma_cm_id *id)
 {
     struct rs *rs = calloc(1, sizeof *rs);
     int err = ENOMEM;
@@ -90,27 +89,30 @@ struct rs *rs_new(int domain, int type, struct rdma_cm_id *id)
     if (!rs)
         goto failed;
     set_defaults(rs, domain);
-    if (type == SOCK_DGRAM && rs_dg_new(rs))
-        goto no_channel;
+    rs->kind = kind;
+    err = kind->make(rs);
+    if (err)
+        goto not_made;
     rs->channel = rdma_create_event_channel();
     if (!rs->channel || fcntl(rs->channel->fd, F_SETFL, O_NONBLOCK))
         goto no_channel;
     rs->fd = rs->channel->fd;
     rs->passive = id != NULL;
-    if (id ? rdma_migrate_id(id, rs->channel)
-           : rdma_create_id(rs->channel, &id, rs, rs->dg ? RDMA_PS_UDP : RDMA_PS_TCP))
+    if (id ? rdma_migrate_id(id, rs->channel) : rdma_create_id(rs->channel, &id, rs, kind->space))
         goto no_channel;
     rs->id = id;
     id->context = rs;
-    if (!enter(rs))
+    if (!keep(rs))
         return rs;
+    rs->id = NULL;
     if (!rs->passive)
         rdma_destroy_id(id);
 no_channel:
     err = errno ? errno : ENOMEM;
     if (rs->channel)
         rdma_destroy_event_channel(rs->channel);
-    free(rs->dg);
+    kind->end(rs);
+not_made:
     free(rs);
 failed:
     errno = dock_refuse(err, "rsocket: none can be made: %s", strerror(err));
@@ -119,11 +121,10 @@ failed:
 
 static void destroy(struct rs *rs)
 {
-    rs_tear_down(rs);
+    rs->kind->end(rs);
     rdma_destroy_id(rs->id);
     rdma_destroy_event_channel(rs->channel);
     pthread_mutex_destroy(&rs->lock);
-    free(rs->dg);
     free(rs);
 }
 
@@ -149,4 +150,20 @@ void rs_free(struct rs *rs)
     pthread_mutex_unlock(&lock);
     if (first)
         rs_drop(rs);
+}
+
+struct rs *rs_enter(int fd)
+{
+    struct rs *rs = rs_get(fd);
+
+    if (rs)
+        pthread_mutex_lock(&rs->lock);
+    return rs;
+}
+
+int rs_leave(struct rs *rs, int err)
+{
+    pthread_mutex_unlock(&rs->lock);
+    rs_drop(rs);
+    return err ? cm_fail(err) : 0;
 }

@@ -17,7 +17,27 @@ enum {
 static void look(struct rs *rs)
 {
     rs_step(rs);
-    rs_progress(rs);
+    rs->kind->progress(rs);
+}
+
+bool rs_waits(const struct rs *rs, int flags)
+{
+    return !rs->nonblock && !(flags & MSG_DONTWAIT);
+}
+
+void rs_arm(struct rs *rs)
+{
+    if (rs->cq && ibv_req_notify_cq(rs->cq, 0))
+        dock_warn("rsocket: a completion queue cannot be armed");
+}
+
+void rs_disarm(struct rs *rs)
+{
+    struct ibv_cq *cq;
+    void *context;
+
+    while (rs->comp && !ibv_get_cq_event(rs->comp, &cq, &context))
+        ibv_ack_cq_events(cq, 1);
 }
 
 bool rs_connected(const struct rs *rs)
@@ -84,22 +104,21 @@ static short state_of(struct rs *rs, short wanted)
     short got = 0;
 
     switch (rs->state) {
-    case RS_NEW:
-        return rs->dg ? wanted & (POLLOUT | POLLWRNORM) : 0;
     case RS_CONNECTING:
         return 0;
     case RS_LISTENING:
         return request_waits(rs) ? POLLIN & wanted : 0;
+    case RS_NEW:
     case RS_UP:
     case RS_DOWN:
         break;
     }
-    if (rs_can_receive(rs))
+    if (rs->kind->can_receive(rs))
         got |= wanted & (POLLIN | POLLRDNORM);
-    if (rs_can_send(rs))
+    if (rs->kind->can_send(rs))
         got |= wanted & (POLLOUT | POLLWRNORM);
     // Not before what came is read: programs take POLLHUP for the end.
-    if (rs->state == RS_DOWN && (rs->dg ? rs_dg_drained(rs) : rs->arrived == rs->taken))
+    if (rs->state == RS_DOWN && rs->kind->drained(rs))
         got |= rs->error ? POLLERR : POLLHUP;
     return got;
 }
