@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "arena/adopt_own.h"
+#include "arena/idfile.h"
 #include "arena/port.h"
 #include "base/log.h"
 #include "base/rawcall.h"
@@ -235,4 +236,5 @@ void dock_adopt_watch_forks(void)
 __attribute__((constructor)) static void watch_early(void)
 {
     dock_adopt_watch_forks();
+    dock_idfile_watch_forks();
 }

@@ -23,7 +23,6 @@ _Static_assert(sizeof(struct dock_idrec) == 64 && sizeof(struct dock_idhead) == 
 
 // Of the list of files and of all changes: record locks do not exclude the threads of one process.
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct dock_idfile *files;
 
 static void before_fork(void)
@@ -36,7 +35,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&process_lock);
 }
 
-static void watch_fork(void)
+void dock_idfile_watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
@@ -255,7 +254,6 @@ int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out)
     struct stat st;
     int ret = 0;
 
-    pthread_once(&fork_once, watch_fork);
     pthread_mutex_lock(&process_lock);
     // Asked by name: opening it, only to close it again, would drop the locks of this process.
     if (!fstatat(dir->fd, DOCK_IDFILE_NAME, &st, AT_SYMLINK_NOFOLLOW))

@@ -49,6 +49,9 @@ struct dock_idfile {
     struct dock_idfile *next;
 };
 
+// At load, after adoption's handlers and before all others: a fork takes the locks of those above first, as
+// their calls do, and then the one here, before threads are stopped who may hold it.
+void dock_idfile_watch_forks(void);
 // The file of `dir`, made if nobody has made it. Counted: as many closes as opens.
 int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out);
 void dock_idfile_close(struct dock_idfile *f);

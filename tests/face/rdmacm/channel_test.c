@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// also: threads
 // Event channels: the descriptor, acknowledgement, ids that change their channel.
 #include <setjmp.h>
 #include <stdarg.h>

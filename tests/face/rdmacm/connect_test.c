@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// also: threads
 // Connections: what each side is told, what becomes of the queue pairs, and of requests that fail.
 #include <setjmp.h>
 #include <stdarg.h>

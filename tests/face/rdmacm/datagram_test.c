@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// also: threads
 // The datagram service: a look-up of the queue pair behind a port, and what it says when there is none.
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// also: threads
 // Endpoints: rdma_getaddrinfo, rdma_create_ep, rdma_get_request, calls that wait, and the options of an id.
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// also: threads
 // Datagram rsockets: each datagram whole or not at all, from whom, to whom, and what is lost without a word.
 // A datagram may be lost by its nature: what is sent here finds a receive, and its way at once but to another
 // process that gets no processor.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// also: threads
 // rsockets: every byte in order over rings that wrap, ends, polling, options, mapped memory.
 #include <setjmp.h>
 #include <stdarg.h>
