@@ -3,10 +3,10 @@
 // timeout: 240
 // The n-th allocation or system call in the life of a program that connects fails, for every n until nothing
 // fails any more: a connection of ids whose both ends are here, endpoints, a datagram id in a group, a stream
-// of rsockets. A failing call returns -1 or NULL and errno, or its outcome is an event that says so; nobody
-// waits for ever; descriptors, mappings and heap blocks are as before. Once more with a process that has
-// never asked for anything: what is done once per process may fail, too, and is done by the next call.
-// One failure: nth_rdmacm_test N
+// and a datagram of rsockets. A failing call returns -1 or NULL and errno, or its outcome is an event that
+// says so; nobody waits for ever; descriptors, mappings and heap blocks are as before. Once more with a
+// process that has never asked for anything: what is done once per process may fail, too, and is done by the
+// next call. One failure: nth_rdmacm_test N
 #ifdef DOCK_SANITIZED
 int main(void)
 {
@@ -28,7 +28,7 @@ static struct {
     struct rdma_event_channel *active_channel, *passive_channel, *group_channel;
     struct rdma_cm_id *listener, *active, *passive, *endpoint, *datagrams;
     struct rdma_addrinfo *found;
-    int listening, stream, accepted;
+    int listening, stream, accepted, reader, writer;
 } v;
 
 static struct sockaddr_in here(uint16_t port)
@@ -352,6 +352,57 @@ static int up_bytes(void)
     return memcmp(got, "byte", 4) ? EBADMSG : 0;
 }
 
+// ---- a datagram
+
+static int up_reader(void)
+{
+    struct sockaddr_in a = here(0);
+
+    v.reader = rsocket(AF_INET, SOCK_DGRAM, 0);
+    if (v.reader < 0)
+        return made(NULL);
+    return said(rbind(v.reader, (struct sockaddr *)&a, sizeof a)) ? rclose(v.reader), errno : 0;
+}
+
+static int down_reader(void)
+{
+    return rclose(v.reader);
+}
+
+static int up_writer(void)
+{
+    v.writer = rsocket(AF_INET, SOCK_DGRAM, 0);
+    return v.writer < 0 ? made(NULL) : 0;
+}
+
+static int down_writer(void)
+{
+    return rclose(v.writer);
+}
+
+// What is lost on its way is lost without a word, and sent again.
+static int up_datagram(void)
+{
+    struct pollfd p = {.fd = v.reader, .events = POLLIN};
+    struct sockaddr_in a;
+    socklen_t len = sizeof a;
+    char got[4] = "";
+    int n = 0;
+
+    if (rgetsockname(v.reader, (struct sockaddr *)&a, &len))
+        return made(NULL);
+    for (int i = 0; i < 2 && !n; i++) {
+        if (rsendto(v.writer, "gram", 4, 0, (struct sockaddr *)&a, sizeof a) != 4)
+            return made(NULL);
+        n = rpoll(&p, 1, WAIT_MS);
+    }
+    if (n != 1)
+        return n ? made(NULL) : ETIMEDOUT;
+    if (rrecv(v.reader, got, 4, 0) != 4)
+        return made(NULL);
+    return memcmp(got, "gram", 4) ? EBADMSG : 0;
+}
+
 static const struct step rdmacm_steps[] = {
     {"active channel", up_active_channel, down_active_channel},
     {"passive channel", up_passive_channel, down_passive_channel},
@@ -374,6 +425,9 @@ static const struct step rdmacm_steps[] = {
     {"rsocket", up_stream, down_stream},
     {"accepted rsocket", up_accepted, down_accepted},
     {"bytes", up_bytes, nothing},
+    {"reader of datagrams", up_reader, down_reader},
+    {"writer of datagrams", up_writer, down_writer},
+    {"datagram", up_datagram, nothing},
 };
 
 int main(int argc, char **argv)

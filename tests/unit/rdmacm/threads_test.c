@@ -3,8 +3,8 @@
 // timeout: 120
 // rdma_cm in the hands of several threads: connections that are made and ended beside each other against one
 // listener, a channel whose events two threads take, a group that is left while its event is on its way,
-// streams that are closed under readers. Here, and not with the other tests of the face, so that
-// ThreadSanitizer sees it.
+// streams that come and go, one datagram socket with two readers. Here, and not with the other tests of the
+// face, so that it is built wherever unit tests are.
 #include <rdma/rsocket.h>
 
 #include <fcntl.h>
@@ -293,6 +293,70 @@ static void streams_come_and_go_beside_each_other(void **state)
     CHECK_INT(rclose(listener), 0);
 }
 
+// ---- datagrams
+
+// A datagram may be lost where a thread gets no processor for long: it is sent again.
+static void *ask_by_datagram(void *arg)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        int fd = rsocket(AF_INET, SOCK_DGRAM, 0), n = 0;
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        char back[4];
+
+        (void)arg;
+        if (!see(fd >= 0, "a datagram rsocket", fd))
+            return NULL;
+        for (int tries = 0; tries < 30 && !n; tries++) {
+            if (!see(rsendto(fd, "ask", 3, 0, cm_addr4("127.0.0.1", port), sizeof(struct sockaddr_in)) == 3,
+                     "a datagram to be sent", -1))
+                break;
+            n = rpoll(&p, 1, 2000);
+        }
+        if (see(n == 1, "an answer", n))
+            see(rrecv(fd, back, sizeof back, 0) == 3 && !memcmp(back, "ask", 3), "what was asked", -1);
+        see(!rclose(fd), "the end of a datagram rsocket", -1);
+    }
+    return NULL;
+}
+
+// One of two readers: what both were told of is taken by one of them.
+static void *answer_datagrams(void *arg)
+{
+    int fd = *(int *)arg;
+
+    while (!atomic_load(&over)) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        struct sockaddr_in from;
+        socklen_t size = sizeof from;
+        char line[4];
+        ssize_t n;
+
+        if (rpoll(&p, 1, 20) != 1)
+            continue;
+        n = rrecvfrom(fd, line, sizeof line, MSG_DONTWAIT, (struct sockaddr *)&from, &size);
+        if (n < 0)
+            see(errno == EAGAIN, "a datagram, or one that the other thread has taken", errno);
+        else
+            see(n == 3 && rsendto(fd, line, 3, 0, (struct sockaddr *)&from, size) == 3,
+                "a datagram to be sent back", n);
+    }
+    return NULL;
+}
+
+static void a_datagram_socket_has_two_readers(void **state)
+{
+    int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in a;
+    socklen_t len = sizeof a;
+
+    (void)state;
+    CHECK_INT(rbind(fd, cm_addr4("127.0.0.1", 0), sizeof(struct sockaddr_in)), 0);
+    CHECK_INT(rgetsockname(fd, (struct sockaddr *)&a, &len), 0);
+    port = ntohs(a.sin_port);
+    in_threads(ask_by_datagram, answer_datagrams, &fd);
+    CHECK_INT(rclose(fd), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +364,7 @@ int main(void)
         cmocka_unit_test(listeners_go_while_they_are_asked),
         cmocka_unit_test(a_group_is_left_while_its_event_is_on_its_way),
         cmocka_unit_test(streams_come_and_go_beside_each_other),
+        cmocka_unit_test(a_datagram_socket_has_two_readers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
