@@ -426,6 +426,7 @@ static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off,
             return;
         }
         dock_mirror_clear(a, m, off, piece);
+        dock_mirror_retire(a, off, piece);
     }
 }
 

@@ -77,6 +77,12 @@ struct dock_adopt_ops {
 struct dock_mirror;
 
 #define DOCK_ADOPT_OWN 6u
+#define DOCK_ADOPT_KEPT 8u
+
+// Of the arena file.
+struct dock_run {
+    uint64_t off, len;
+};
 
 // One per device.
 struct dock_adopt {
@@ -86,6 +92,8 @@ struct dock_adopt {
     const struct dock_adopt_ops *ops;
     void *user;
     struct dock_mirror *mirrors;
+    struct dock_run kept[DOCK_ADOPT_KEPT]; // pages that have moved back and are still there, the oldest first
+    unsigned keeps;
     bool holes;         // pages that nobody ever touched stay holes in the arena
     uint64_t lingering; // pages without a registration that could not be moved back
     unsigned whole;     // regions that touch memory without holding it: every move concerns them

@@ -5,6 +5,7 @@
 // again), the page goes to another window of the same address.
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "arena/adopt_own.h"
@@ -151,6 +152,52 @@ void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off
         dock_count64(&a->counts->bytes, -page);
         dock_count64(&dock_adopted_bytes, -page);
     }
+}
+
+// ---- pages that are kept for a while. They hold what they held: who can read that could do so while they
+// were registered.
+
+// Those that nobody has taken since return to the system.
+static void give_kept(struct dock_adopt *a, const struct dock_run *r)
+{
+    const struct dock_mirror *m = dock_mirror_at(a, r->off);
+    uint64_t page = dock_page(), i = (r->off - m->off) / page, end = i + r->len / page;
+
+    for (uint64_t first = i; first < end; first = ++i) {
+        while (i < end && !m->refs[i])
+            i++;
+        if (i > first)
+            dock_arena_punch(a->arena, m->off + first * page, (i - first) * page);
+    }
+}
+
+static bool covers(const struct dock_run *r, const struct dock_run *other)
+{
+    return r->off <= other->off && other->off + other->len <= r->off + r->len;
+}
+
+// No run of the list lies inside of another: what is kept already is not given back for its own sake.
+void dock_mirror_retire(struct dock_adopt *a, uint64_t off, uint64_t len)
+{
+    struct dock_run fresh = {off, len};
+    unsigned left = 0;
+
+    if (len >= DOCK_HOLES_BACK_FROM) {
+        dock_arena_punch(a->arena, off, len);
+        return;
+    }
+    for (unsigned i = 0; i < a->keeps; i++)
+        if (covers(&a->kept[i], &fresh))
+            return;
+    for (unsigned i = 0; i < a->keeps; i++)
+        if (!covers(&fresh, &a->kept[i]))
+            a->kept[left++] = a->kept[i];
+    if (left == DOCK_ADOPT_KEPT) {
+        give_kept(a, &a->kept[0]);
+        memmove(&a->kept[0], &a->kept[1], --left * sizeof *a->kept);
+    }
+    a->kept[left] = fresh;
+    a->keeps = left + 1;
 }
 
 void dock_mirror_lingering(struct dock_adopt *a, dock_mirror_free *each)

@@ -94,9 +94,9 @@ static long map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32
     return at;
 }
 
-// The file has no page there. A mirror's pages are none as long as nobody holds them, if all went well when
-// they were given back: not under a lock in memory (mlock) where there is no descriptor, nor where a peer
-// that was declared dead has stored to them since.
+// The file has no page there. A mirror's pages are none as long as nobody holds them, but for those that are
+// kept for a while (dock_mirror_retire), where they could not be given back (under a lock in memory, mlock,
+// without a descriptor), and where a peer that was declared dead has stored to them since.
 static bool make_hole(const struct dock_adopt *a, uint64_t off, uint64_t len)
 {
     return !dock_rawcall(SYS_fallocate, a->arena->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -276,6 +276,5 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
             dock_count64(&a->counts->refused[why], 1);
         return false;
     }
-    dock_arena_punch(a->arena, off, len);
     return true;
 }

@@ -57,6 +57,9 @@ typedef void dock_mirror_free(struct dock_adopt *a, struct dock_mirror *m, uint6
 // still 1 page = LINGERS: dock_mirror_clear makes them free.
 void dock_mirror_unref(struct dock_adopt *a, uint64_t off, uint64_t len, dock_mirror_free *freed);
 void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+// Pages that are free now return to the system: those of a long run at once, those of a short one when others
+// have come since, so that a buffer that is registered again and again finds its pages, and its peers theirs.
+void dock_mirror_retire(struct dock_adopt *a, uint64_t off, uint64_t len);
 // Runs of lingering pages.
 void dock_mirror_lingering(struct dock_adopt *a, dock_mirror_free *each);
 void dock_mirrors_close(struct dock_adopt *a);
@@ -93,8 +96,8 @@ bool dock_holes_run_of_file(int fd, uint64_t end, uint64_t *from, uint64_t *to);
 // comes down to where a thread's stack or control block begins; or, with DOCK_WHY_STACK, to where it ends.
 int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t *hi,
                  enum dock_adopt_why *why);
-// Give the program its own pages again wherever it has [off, off + len) mapped; the file's pages go. Unless
-// `anywhere` it fails, and sets moved_by_program, when they are not all where they were put.
+// Give the program its own pages again wherever it has [off, off + len) mapped. Unless `anywhere` it fails,
+// and sets moved_by_program, when they are not all where they were put.
 bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len, bool anywhere);
 
 // ---- adopt_stop.c

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // timeout: 60
 // Nothing grows however often memory is registered and deregistered: mappings, memory of the arena, its
-// length, heap, descriptors. A long run does it a million times.
+// length, heap, descriptors. A long run does it a million times. And what of the arena is kept for short
+// regions.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +13,12 @@
 #include <dirent.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "arena/adopt_own.h"
 #include "base/seed.h"
 #include "device/internal.h"
 #include "lib/duo.h"
@@ -99,8 +102,8 @@ static void inside(struct fix *f, unsigned cycles)
 }
 
 struct seen {
-    uint64_t blocks, length, heap;
-    unsigned maps, descriptors, table; // table: blocks of the segment table, which fills up once
+    uint64_t blocks, length, heap, kept; // kept: blocks of pages without a region
+    unsigned maps, descriptors, table;   // table: blocks of the segment table, which fills up once
 };
 
 static unsigned count_descriptors(void)
@@ -128,12 +131,17 @@ static unsigned count_mappings(const struct fix *f)
 
 static struct seen look(const struct fix *f)
 {
+    uint64_t kept = 0;
     struct stat st;
+
+    for (unsigned i = 0; i < f->dev->adopt.keeps; i++)
+        kept += f->dev->adopt.kept[i].len;
 
     assert_int_equal(fstat(f->dev->arena.view.fd, &st), 0);
     return (struct seen){.blocks = (uint64_t)st.st_blocks,
                          .length = (uint64_t)st.st_size,
                          .heap = mallinfo2().uordblks,
+                         .kept = kept / 512,
                          .maps = count_mappings(f),
                          .table = dock_peek32(&f->dev->tid_high) * sizeof(struct dock_segrec) / 512,
                          .descriptors = count_descriptors()};
@@ -150,21 +158,35 @@ static const struct pattern {
     {"inside adopted memory", inside, 18000, 1000000},
 };
 
-static void nothing_grows(void **state)
+static struct fix opened(void)
 {
     struct fix f = {.random = dock_seed()};
 
-    (void)state;
-    print_message("DRYDOCK_SEED=%#" PRIx64 " repeats the order\n", f.random);
     assert_int_equal(dock_dev_open(NULL, &f.dev), 0);
     if (f.dev->adopt.mode == DOCK_ADOPT_OFF) {
         assert_int_equal(dock_dev_close(f.dev), 0);
         skip();
     }
     assert_int_equal(dock_pd_create(f.dev, &f.pd), 0);
-    f.mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    f.mem = maps_in_one(LEN);
     assert_ptr_not_equal(f.mem, MAP_FAILED);
     bytes_fill(f.mem, LEN, 5);
+    return f;
+}
+
+static void closed(const struct fix *f)
+{
+    munmap(f->mem, LEN);
+    assert_int_equal(dock_pd_destroy(f->dev, f->pd), 0);
+    assert_int_equal(dock_dev_close(f->dev), 0);
+}
+
+static void nothing_grows(void **state)
+{
+    struct fix f = opened();
+
+    (void)state;
+    print_message("DRYDOCK_SEED=%#" PRIx64 " repeats the order\n", f.random);
     uint64_t sum = bytes_sum(f.mem, LEN);
     for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         const struct pattern *p = &patterns[i];
@@ -181,13 +203,85 @@ static void nothing_grows(void **state)
         assert_in_range(after.maps, 0, before.maps + 2);
         assert_int_equal(after.descriptors, before.descriptors);
         assert_in_range(after.heap, 0, before.heap + 4096); // what stdio and the log keep
-        assert_in_range(after.blocks, 0, before.blocks + 8 + after.table - before.table);
+        assert_in_range(after.blocks, 0, before.blocks + 8 + after.table - before.table + after.kept);
         assert_int_equal(maps_look(f.mem, LEN).adopted, 0);
         assert_int_equal(bytes_sum(f.mem, LEN), sum);
     }
-    munmap(f.mem, LEN);
-    assert_int_equal(dock_pd_destroy(f.dev, f.pd), 0);
-    assert_int_equal(dock_dev_close(f.dev), 0);
+    closed(&f);
+}
+
+// What this page has in the arena.
+static const char *in_the_arena(const struct fix *f, const struct dock_mr *mr, const char *page)
+{
+    uint64_t room;
+    const struct dock_piece *p = dock_hold_at(&mr->hold, (uintptr_t)page, &room);
+
+    assert_non_null(p);
+    return dock_view_at(&f->dev->arena.view, p->off + ((uintptr_t)page - p->addr), PAGE);
+}
+
+// Of the arena's file, without those that the segment table has come to since the device was opened.
+static uint64_t pages(const struct fix *f)
+{
+    uint64_t first = (uintptr_t)f->dev->segments / PAGE;
+    uint64_t last = (uintptr_t)&f->dev->segments[dock_peek32(&f->dev->tid_high)] / PAGE;
+
+    return look(f).blocks * 512 / PAGE - (last - first);
+}
+
+static void a_short_region_that_comes_again_finds_its_page(void **state)
+{
+    struct fix f = opened();
+
+    (void)state;
+    dereg(reg(&f, f.mem, PAGE));
+    struct dock_mr *mr = reg(&f, f.mem, PAGE);
+    uint64_t with = pages(&f);
+    dereg(mr);
+    assert_int_equal(pages(&f), with);
+    memset(f.mem, 77, PAGE); // the program's own page now: the arena's knows nothing of it
+    mr = reg(&f, f.mem, PAGE);
+    assert_int_equal(pages(&f), with);
+    assert_memory_equal(in_the_arena(&f, mr, f.mem), f.mem, PAGE);
+    assert_int_equal(f.mem[PAGE - 1], 77);
+    dereg(mr);
+    closed(&f);
+}
+
+// One page and three of each, and one that is long: no more than the last few runs.
+static void pages_are_kept_for_a_few_regions_only(void **state)
+{
+    struct fix f = opened();
+
+    (void)state;
+    dereg(reg(&f, f.mem, PAGE));
+    uint64_t before = pages(&f) - 1;
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        dereg(reg(&f, f.mem + i * STRIDE, PAGE));
+        dereg(reg(&f, f.mem + i * STRIDE, 3 * PAGE));
+        dereg(reg(&f, f.mem + i * STRIDE, PAGE));
+    }
+    assert_int_equal(pages(&f), before + DOCK_ADOPT_KEPT * 3);
+    dereg(reg(&f, f.mem, DOCK_HOLES_BACK_FROM)); // takes the places of most of them, and gives back its own
+    assert_in_range(pages(&f), before, before + DOCK_ADOPT_KEPT * 3);
+    closed(&f);
+}
+
+// The page of a run that was kept belongs to a region again when the run's turn comes to be given back.
+static void a_page_that_came_back_into_use_is_not_given_back(void **state)
+{
+    struct fix f = opened();
+
+    (void)state;
+    dereg(reg(&f, f.mem, 3 * PAGE));
+    struct dock_mr *mr = reg(&f, f.mem + PAGE, PAGE);
+    for (unsigned i = 1; i <= 2 * DOCK_ADOPT_KEPT; i++)
+        dereg(reg(&f, f.mem + i * STRIDE, PAGE));
+    assert_memory_equal(in_the_arena(&f, mr, f.mem + PAGE), f.mem + PAGE, PAGE);
+    char one[PAGE] = {0};
+    assert_memory_not_equal(f.mem + PAGE, one, PAGE);
+    dereg(mr);
+    closed(&f);
 }
 
 int main(void)
@@ -195,7 +289,10 @@ int main(void)
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
         return 77;
     setenv("DRYDOCK_ADOPT", "inner", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_grows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_grows),
+                                       cmocka_unit_test(a_short_region_that_comes_again_finds_its_page),
+                                       cmocka_unit_test(pages_are_kept_for_a_few_regions_only),
+                                       cmocka_unit_test(a_page_that_came_back_into_use_is_not_given_back)};
 
     return cmocka_run_group_tests_name("memory that comes and goes", tests, NULL, NULL);
 }
