@@ -245,6 +245,27 @@ static bool is_dead(struct dock_conn *c, const struct dock_xfer *x)
            (c->via && dock_xfer_begun(x) && dock_peek32(&c->peer->dead));
 }
 
+// What became of it, our own completion with it.
+static enum dock_step became(struct dock_sq *sq, const struct dock_stay *stay, struct dock_conn *c,
+                             enum dock_go go)
+{
+    struct dock_xfer *x = &sq->x;
+
+    switch (go) {
+    case DOCK_GO_DONE:
+        return conclude(sq, true);
+    case DOCK_GO_PENDING:
+        sq->reads += is_read(x);
+        return conclude(sq, false);
+    case DOCK_GO_MORE:
+        return stay->bytes ? DOCK_STEP_ON : DOCK_STEP_BUDGET;
+    case DOCK_GO_RNR:
+        return receiver_not_ready(sq, c);
+    default:
+        return nobody_there(sq, is_dead(c, x));
+    }
+}
+
 static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
 {
     struct dock_xfer *x = &sq->x;
@@ -279,19 +300,9 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     sq->bytes += moved;
     sq->pieces += moved != 0;
     stay->bytes -= moved < stay->bytes ? moved : stay->bytes;
-    switch (go) {
-    case DOCK_GO_DONE:
-        return conclude(sq, true);
-    case DOCK_GO_PENDING:
-        sq->reads += is_read(x);
-        return conclude(sq, false);
-    case DOCK_GO_MORE:
-        return stay->bytes ? DOCK_STEP_ON : DOCK_STEP_BUDGET;
-    case DOCK_GO_RNR:
-        return receiver_not_ready(sq, c);
-    default:
-        return nobody_there(sq, is_dead(c, x));
-    }
+    enum dock_step on = became(sq, stay, c, go);
+    dock_conn_wake(c);
+    return on;
 }
 
 // A fence, and the limit of reads in flight, hold a request back until earlier ones are finished.
@@ -336,8 +347,10 @@ void dock_sq_abandon(struct dock_sq *sq)
 {
     struct dock_conn *c = sq->conn && !sq->conn->xrc ? sq->conn : sq->way;
 
-    if (sq->mid && dock_xfer_begun(&sq->x) && c && c->peer && c->fabric->abandon)
+    if (sq->mid && dock_xfer_begun(&sq->x) && c && c->peer && c->fabric->abandon) {
         c->fabric->abandon(c, &sq->x);
+        dock_conn_wake(c);
+    }
     sq->x.claimed = false;
     sq->x.broken = false;
     sq->x.done = 0; // once

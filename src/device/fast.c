@@ -217,6 +217,7 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
                 haul(sq, c, stay);
         } while (sq->exec != stay->pi && haul_messages(sq, c, stay));
         dock_direct_leave(c);
+        dock_conn_wake(c);
     }
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
 }

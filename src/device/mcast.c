@@ -101,6 +101,7 @@ int dock_mcast_send(struct dock_sq *sq, bool patient)
         x->done = 0;
         x->claimed = false;
         c->fabric->start(c, x, sq);
+        dock_conn_wake(c);
         sq->pieces += x->done != 0;
     }
     dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce

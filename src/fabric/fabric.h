@@ -96,6 +96,7 @@ struct dock_conn {
     bool force_plain;
     bool zero_length_checked; // the remote key of a request without bytes
     bool atomics_apart;       // a read and a write, on memory that is mapped too
+    bool owes_bell;           // to the peer, whose event a completion has fired: see dock_conn_wake
     const struct dock_fabric *fabric;
     struct dock_dev *dev;
     const struct dock_waiter *waiter;
@@ -241,6 +242,18 @@ void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer);
 
 // Wake the engine of a peer if it sleeps. The full fence orders the caller's work before the look.
 void dock_up_bell(struct dock_peer *peer);
+
+// What start() and abandon() have brought may be waited for asleep. The sleeper is woken when our own
+// completion of the request stands: a program that is woken may answer before the one that woke it has its
+// processor again, and who answers a request that is not complete yet surprises programs that know adapters,
+// where the acknowledgement goes ahead.
+static inline void dock_conn_wake(struct dock_conn *c)
+{
+    if (__builtin_expect(c->owes_bell, 0)) {
+        c->owes_bell = false;
+        dock_up_bell(c->peer);
+    }
+}
 
 // Inside start() the device knows that its memory is in use. A fabric that touches it outside (the source or
 // the result of a request that is PENDING) shows that by a worker, one thread at a time: enter, look the key

@@ -103,7 +103,10 @@ static bool half_atomic(struct late_request *r)
 
 static enum late_got by_host(struct late_request *r)
 {
-    switch (dock_host_start(r->conn, &r->x, r->sq)) {
+    enum dock_go go = dock_host_start(r->conn, &r->x, r->sq);
+
+    dock_conn_wake(r->conn);
+    switch (go) {
     case DOCK_GO_MORE:
         return LATE_PART;
     case DOCK_GO_RNR:

@@ -30,7 +30,7 @@ static void wake_owner(struct dock_conn *c, struct dock_cqview *cq, uint32_t eve
     // pairs with attend_cqs: two that fire before the engine looks are two
     atomic_fetch_add_explicit(&cq->rec->attention, events, memory_order_release);
     dock_publish32(&c->peer->port->attention, 1);
-    dock_up_bell(c->peer);
+    c->owes_bell = true; // rung by dock_conn_wake
 }
 
 static uint32_t receive_opcode(const struct dock_xfer *x)
