@@ -251,7 +251,16 @@ void osh_tables_end(void);
 struct osh_patience {
     unsigned looks;
 };
-void osh_pause(struct osh_patience *p);
+#define OSH_HELP_EVERY 64u
+void osh_pause_long(unsigned looks); // helps with work that is left, and lets others run when it is time
+// In line: it stands between the arrival of a word and its waiter.
+static inline void osh_pause(struct osh_patience *p)
+{
+    if (__builtin_expect(++p->looks % OSH_HELP_EVERY != 0 && p->looks < osh.spins, 1))
+        dock_relax();
+    else
+        osh_pause_long(p->looks);
+}
 void osh_looked(void);    // behind a call that looked once, in vain
 unsigned osh_spins(void); // how many looks come before others are let run
 

@@ -13,7 +13,7 @@ struct look {
     const int *status;
     const void *values;
     int64_t value;
-    int cmp;
+    unsigned wanted;
     uint8_t size;
     bool is_signed, vector;
 };
@@ -40,26 +40,35 @@ static int64_t load(const void *p, unsigned size, bool is_signed)
     return widen(raw, size, is_signed);
 }
 
-static bool compare(int64_t a, int cmp, int64_t b, bool is_signed)
-{
-    bool less = is_signed ? a < b : (uint64_t)a < (uint64_t)b;
+// What a comparison may come to. Told once for each call: a look is then a compare and a bit.
+enum { LESS = 1, EQUAL = 2, GREATER = 4 };
 
+static unsigned wanted(int cmp)
+{
     switch (cmp) {
     case SHMEM_CMP_EQ:
-        return a == b;
+        return EQUAL;
     case SHMEM_CMP_NE:
-        return a != b;
+        return LESS | GREATER;
     case SHMEM_CMP_GT:
-        return !less && a != b;
+        return GREATER;
     case SHMEM_CMP_LE:
-        return less || a == b;
+        return LESS | EQUAL;
     case SHMEM_CMP_LT:
-        return less;
+        return LESS;
     case SHMEM_CMP_GE:
-        return !less;
+        return GREATER | EQUAL;
     default:
         osh_fatal("%d is no comparison (SHMEM_CMP_*)", cmp);
     }
+}
+
+// Without a branch that the arrival of a word would take by surprise.
+static unsigned compare(int64_t a, int64_t b, bool is_signed)
+{
+    bool greater = is_signed ? a > b : (uint64_t)a > (uint64_t)b;
+
+    return LESS << (greater + (greater | (a == b)));
 }
 
 static bool holds(const struct look *l, size_t i)
@@ -71,8 +80,8 @@ static bool holds(const struct look *l, size_t i)
         memcpy(&raw, (const char *)l->values + i * l->size, l->size);
         with = widen(raw, l->size, l->is_signed);
     }
-    return compare(load((const char *)l->words + i * l->size, l->size, l->is_signed), l->cmp, with,
-                   l->is_signed);
+    return compare(load((const char *)l->words + i * l->size, l->size, l->is_signed), with, l->is_signed) &
+           l->wanted;
 }
 
 static bool counts(const struct look *l, size_t i)
@@ -163,6 +172,17 @@ static void until_all(struct look l)
         osh_pause(&p);
 }
 
+// One word: nothing else is done between its arrival and the return.
+static inline void until_one(const void *word, unsigned size, bool is_signed, int cmp, int64_t value)
+{
+    unsigned enough = wanted(cmp);
+    struct osh_patience p = {0};
+
+    started();
+    while (!(compare(load(word, size, is_signed), value, is_signed) & enough))
+        osh_pause(&p);
+}
+
 static size_t until_any(struct look l)
 {
     struct osh_patience p = {0};
@@ -192,26 +212,26 @@ static size_t until_some(struct look l, size_t *indices)
 #define ONE(T)                                                                                               \
     (struct look)                                                                                            \
     {                                                                                                        \
-        .words = ivars, .count = nelems, .status = status, .value = (int64_t)cmp_value, .cmp = cmp,          \
-        .size = sizeof(T), .is_signed = (T)-1 < (T)1                                                         \
+        .words = ivars, .count = nelems, .status = status, .value = (int64_t)cmp_value,                      \
+        .wanted = wanted(cmp), .size = sizeof(T), .is_signed = (T)-1 < (T)1                                  \
     }
 #define EACH(T)                                                                                              \
     (struct look)                                                                                            \
     {                                                                                                        \
-        .words = ivars, .count = nelems, .status = status, .values = cmp_values, .vector = true, .cmp = cmp, \
-        .size = sizeof(T), .is_signed = (T)-1 < (T)1                                                         \
+        .words = ivars, .count = nelems, .status = status, .values = cmp_values, .vector = true,             \
+        .wanted = wanted(cmp), .size = sizeof(T), .is_signed = (T)-1 < (T)1                                  \
     }
 #define SINGLE(T, v)                                                                                         \
     (struct look)                                                                                            \
     {                                                                                                        \
-        .words = ivar, .count = 1, .value = (int64_t)(v), .cmp = cmp, .size = sizeof(T),                     \
+        .words = ivar, .count = 1, .value = (int64_t)(v), .wanted = wanted(cmp), .size = sizeof(T),          \
         .is_signed = (T)-1 < (T)1                                                                            \
     }
 
 #define WAIT(N, T)                                                                                           \
     void shmem_##N##_wait_until(T *ivar, int cmp, T cmp_value)                                               \
     {                                                                                                        \
-        until_all(SINGLE(T, cmp_value));                                                                     \
+        until_one(ivar, sizeof(T), (T)-1 < (T)1, cmp, (int64_t)cmp_value);                                   \
     }                                                                                                        \
     API(shmem_##N##_wait_until);                                                                             \
     void shmem_##N##_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value)        \
@@ -320,11 +340,14 @@ API(shmem_signal_fetch);
 
 uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value)
 {
+    unsigned enough = wanted(cmp);
     struct osh_patience p = {0};
     uint64_t seen;
 
     started();
-    while (!compare((int64_t)(seen = dock_acquire64((dock_a64 *)sig_addr)), cmp, (int64_t)cmp_value, false))
+    // acquire, as in shmem_signal_fetch
+    while (!(compare((int64_t)(seen = dock_acquire64((dock_a64 *)sig_addr)), (int64_t)cmp_value, false) &
+             enough))
         osh_pause(&p);
     return seen;
 }

@@ -9,7 +9,6 @@
 
 #include "face/shmem/shmem_face.h"
 
-#define SPINS 64u
 #define SPINS_WITH_ROOM 2048u
 #define YIELDS 20000u // looks, the spins included
 
@@ -26,22 +25,18 @@ static void help(void)
 unsigned osh_spins(void)
 {
     // Those that are online, not those that this PE may run on: a launcher may have bound each to its own.
-    return osh.n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS_WITH_ROOM : SPINS;
+    return osh.n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS_WITH_ROOM : OSH_HELP_EVERY;
 }
 
-void osh_pause(struct osh_patience *p)
+void osh_pause_long(unsigned looks)
 {
     static const struct timespec nap = {.tv_nsec = 20000};
 
-    if (++p->looks % SPINS != 0 && p->looks < osh.spins) {
-        dock_relax();
-        return;
-    }
     help();
-    if (p->looks < osh.spins)
+    if (looks < osh.spins)
         return;
     osh_job_check(); // each time: on a busy machine the next one may come after a second
-    if (p->looks < YIELDS)
+    if (looks < YIELDS)
         sched_yield();
     else
         nanosleep(&nap, NULL);
@@ -52,8 +47,6 @@ void osh_looked(void)
     static _Thread_local struct osh_patience p;
 
     // A test that fails is most likely called again at once: let the others get on.
-    if (++p.looks % 64 == 0) {
-        struct osh_patience aside = {.looks = osh.spins};
-        osh_pause(&aside);
-    }
+    if (++p.looks % OSH_HELP_EVERY == 0)
+        osh_pause_long(osh.spins);
 }
