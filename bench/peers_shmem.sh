@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # OpenSHMEM of Drydock beside Open MPI's (Debian's packages openmpi-bin and libopenmpi-dev, installed if they are not there)
 # in one run, in turn, from one source (bench/peers/oshmem_rows.c): bench/peers_shmem.sh
+# Ping-pong, which the distance of the two processors decides, changes turns by the millisecond (bench/peers/oshmem_turns.c).
 # DRYDOCK_BUILD names the build (default build/release, made if it is not there), PEERS_RUNS the runs of which the median is
 # taken (default 5). PEERS_OSHCC and PEERS_OSHRUN, a compiler and a launcher, add another implementation of the reader's.
 # A peer that is not there, or does not end within 60 seconds, has no figure.
@@ -34,35 +35,66 @@ chmod +x "$work/bound"
 # compile NAME COMPILER
 compile()
 {
-    $2 -O2 -o "$work/$1" "$root/bench/peers/oshmem_rows.c" >&2 || echo "peers: $1: does not build" >&2
+    $2 -O2 -o "$work/$1" "$root/bench/peers/oshmem_rows.c" >&2 &&
+        $2 -std=gnu11 -O2 -o "$work/$1.turns" "$root/bench/peers/oshmem_turns.c" >&2 || echo "peers: $1: does not build" >&2
 }
 
-# take NAME LAUNCHER...: one run with 2 PEs and one with 8; each line goes into a file of its row.
+# launch NAME PES PROGRAM ARGS: lines of rows. Two PEs are bound to a processor each, as Open MPI does by itself. Its 4.1.4
+# ends in a crash behind its last line: the lines count.
+launch()
+{
+    local name=$1 pes=$2 launcher
+    shift 2
+    case $name in
+    drydock*) launcher="$build/bin/oshrun" ;;
+    openmpi) launcher="oshrun --oversubscribe" ;;
+    other) launcher=$PEERS_OSHRUN ;;
+    esac
+    [ $name != drydock_queue ] || local -x DRYDOCK_SHMEM=queue
+    timeout -k 2 60 $launcher -np $pes "$work/bound" $pes "$@" 2>/dev/null </dev/null
+}
+
+# take NAME: one run with 2 PEs and one with 8; each line goes into a file of its row.
 take()
 {
-    local name=$1 pes row value
-    shift
-    [ -x "$work/$name" ] || return
-    # Two are bound to a processor each, as Open MPI does by itself. Its 4.1.4 ends in a crash behind its last line: the
-    # lines count.
+    local pes row value
     for pes in 2 8; do
-        timeout -k 2 60 "$@" -np $pes "$work/bound" $pes "$work/$name" 2>/dev/null </dev/null |
+        launch $1 $pes "$work/$1" |
             while read -r row value; do
                 [ $pes = 2 ] || row=barrier8
-                echo "$value" >>"$work/$name.$row"
+                echo "$value" >>"$work/$1.$row"
             done
     done
+}
+
+# All at once, in turn by themselves.
+turns()
+{
+    local name row value job=0
+    : >"$work/turn"
+    for name in $names; do
+        launch $name 2 "$work/$name.turns" "$work/turn" $job $(wc -w <<<"$names") |
+            while read -r row value; do
+                echo "$value" >>"$work/$name.$row"
+            done &
+        job=$((job + 1))
+    done
+    wait
 }
 
 compile drydock "$build/bin/oshcc"
 compile drydock_queue "$build/bin/oshcc"
 command -v oshcc >/dev/null && compile openmpi "$(command -v oshcc)"
 [ -z "${PEERS_OSHCC:-}" ] || compile other "$PEERS_OSHCC"
+names=
+for name in drydock drydock_queue openmpi other; do
+    [ ! -x "$work/$name.turns" ] || names+="$name "
+done
 for ((i = 0; i < runs; i++)); do
-    take drydock "$build/bin/oshrun"
-    DRYDOCK_SHMEM=queue take drydock_queue "$build/bin/oshrun"
-    take openmpi oshrun --oversubscribe
-    [ -z "${PEERS_OSHRUN:-}" ] || take other $PEERS_OSHRUN
+    for name in $names; do
+        take $name
+    done
+    turns
 done
 
 median()
@@ -75,6 +107,7 @@ declare -A what=(
     [get]="8-byte get" [put_big]="1 MiB put and quiet" [fetch_add]="fetch_add" [ping_pong]="ping-pong, half a round"
     [barrier]="barrier of 2 PEs" [barrier8]="barrier of 8 PEs")
 echo "Load $(cut -d' ' -f1-3 /proc/loadavg) at the end, $(nproc) CPUs; medians of $runs runs. Ratios are the peer's time to ours with stores."
+echo "A bare cache line took $(median drydock.ping_pong_bare) ns, half a round, beside ours."
 echo
 echo "| OpenSHMEM | Drydock | Drydock, all by requests | Open MPI | ratio | other | ratio |"
 echo "|---|---|---|---|---|---|---|"

@@ -2,9 +2,8 @@
 // What an OpenSHMEM of version 1.4 or later costs, as "row nanoseconds" lines: bench/peers_shmem.sh builds it
 // with each implementation and runs it in turn. With 2 PEs all rows, with any other number the barrier alone.
 //
-// A row is a number of chunks. One-sided rows give the median chunk. Ping-pong and barrier, for which several
-// PEs must run at once, give the smallest: on a machine with other work the median says how often they did
-// not.
+// A row is a number of chunks. One-sided rows give the median chunk. The barrier, for which several PEs must
+// run at once, gives the smallest: on a machine with other work the median says how often they did not.
 #include <shmem.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,22 +73,6 @@ static int fetch_add(void)
     return CHUNK / 10;
 }
 
-// Half rounds; both take part.
-static int ping_pong(void)
-{
-    static long turn;
-
-    for (int i = 0; i < CHUNK / 2; i++) {
-        turn++;
-        if (me == 0)
-            shmem_long_p(&words[CHUNK], turn, 1);
-        shmem_long_wait_until(&words[CHUNK], SHMEM_CMP_GE, turn);
-        if (me == 1)
-            shmem_long_p(&words[CHUNK], turn, 0);
-    }
-    return CHUNK / 2 * 2;
-}
-
 static int barrier(void)
 {
     for (int i = 0; i < CHUNK / 10; i++)
@@ -130,10 +113,10 @@ int main(void)
     shmem_init();
     me = shmem_my_pe();
     n = shmem_n_pes();
-    words = shmem_malloc((CHUNK + 1) * sizeof *words);
+    words = shmem_malloc(CHUNK * sizeof *words);
     big = shmem_malloc(BIG);
     source = calloc(1, BIG);
-    memset(words, 0, (CHUNK + 1) * sizeof *words);
+    memset(words, 0, CHUNK * sizeof *words);
     memset(big, 0, BIG);
     shmem_barrier_all();
     if (n == 2) {
@@ -143,7 +126,6 @@ int main(void)
         row("get", get, 0);
         row("put_big", put_big, 0);
         row("fetch_add", fetch_add, 0);
-        row("ping_pong", ping_pong, 1);
     }
     row("barrier", barrier, 1);
     fflush(stdout);
