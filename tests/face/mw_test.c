@@ -191,6 +191,25 @@ static void a_bind_that_is_not_allowed_fails(void **state)
     close_mw(&f);
 }
 
+// Its queue ends with that bind, and answers nobody then: not that something was refused, nor anything else.
+static void a_window_of_type_2_is_not_bound_twice(void **state)
+{
+    struct end_options opt = {.timeout = 8};
+    struct fixture f;
+    uint32_t key;
+
+    (void)state;
+    open_with(&f, IBV_MW_TYPE_2, &opt);
+    key = ibv_inc_rkey(f.mw->rkey);
+    bind2(&f, key, 0, 64, IBV_ACCESS_REMOTE_WRITE, IBV_WC_SUCCESS);
+    write_through(&f, key, 0, 8, IBV_WC_SUCCESS);
+    bind2(&f, ibv_inc_rkey(key), 0, 64, IBV_ACCESS_REMOTE_WRITE, IBV_WC_MW_BIND_ERR);
+    CHECK_INT(end_state(&f.r), IBV_QPS_ERR);
+    CHECK_INT(end_state(&f.l), IBV_QPS_RTS);
+    write_through(&f, key, 0, 8, IBV_WC_RETRY_EXC_ERR);
+    close_mw(&f);
+}
+
 // A full queue refuses the bind: the window is as it was, and so is its key.
 static void a_bind_that_is_not_posted_leaves_the_key(void **state)
 {
@@ -291,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_region_with_a_bound_window_is_busy),
         cmocka_unit_test(a_send_with_invalidate_takes_the_right_back),
         cmocka_unit_test(a_bind_that_is_not_allowed_fails),
+        cmocka_unit_test(a_window_of_type_2_is_not_bound_twice),
         cmocka_unit_test(a_bind_that_is_not_posted_leaves_the_key),
         cmocka_unit_test(a_section_that_is_aborted_leaves_the_keys),
         cmocka_unit_test(a_window_in_an_open_section_is_held),
