@@ -150,6 +150,35 @@ datagram_stream 7495 -C 100 -S 2000 -T e
 datagram_stream 7496 -C 100 -S 64 -T a -T b
 program udpong rdmacm-utils "udpong -b (-s) ADDRESS -C 100 -S 2000 -T e; also -T a, b" "runs"
 
+# ---- a program of plain sockets, over rsockets by rdma-core's preload library
+
+iperf() { # OPTIONS...; what is under way when its time is up it does not count
+    local line="iperf3 $*" status=1 rspreload
+    rspreload=$(compgen -G "/usr/lib/*/rsocket/librspreload.so.1" | head -n 1)
+    wanted "$line" || return 0
+    LD_PRELOAD="$rspreload ${LD_PRELOAD:-}" pair 7497 t "iperf3 -s -1 -p 7497" "iperf3 -c $local_ip -p 7497 -n 32M $*" &&
+        says client 'sec +3[0-9.]+ MBytes .* receiver$' && says client '^iperf Done' && status=0
+    cell "$line" $status
+}
+iperf
+iperf -R
+program iperf3 iperf3 "LD_PRELOAD=librspreload.so.1 iperf3 -s; iperf3 -c ADDRESS; also -R" "runs"
+
+# ---- uDAPL, an interface above both, and its own test programs
+
+udapl() { # TOOL WORDS OPTIONS...
+    local line="$1 ${*:3}" status=1
+    wanted "$line" || return 0
+    echo "drydock u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"$local_ip 0\" \"\"" >"$work/dat.conf"
+    DAT_OVERRIDE=$work/dat.conf pair 45248 t "$1 -P drydock ${*:3}" "$1 -P drydock -h $local_ip ${*:3}" &&
+        says client "$2" && says server "$2" && status=0
+    cell "$line" $status
+}
+udapl dtest 'DAPL Test Complete. PASSED' -D -b 65536
+udapl dtest 'DAPL Test Complete. PASSED' -D -b 4096 -p
+udapl dtestsrq 'DAPL RC SRQ Test Complete.'
+program uDAPL dapl2-utils "dtest -P NAME -D [-h ADDRESS], dtestsrq, with libdaplofa in dat.conf" "data right"
+
 # ---- perftest, which finds its peer by rdma_cm with -R
 
 perf() { # TOOL OPTIONS...
