@@ -46,7 +46,7 @@ function(dock_leave_out target label source)
 endfunction()
 
 function(dock_add_test name label command source)
-    file(STRINGS ${source} head REGEX "timeout: |alone: |also: " LIMIT_INPUT 2000)
+    file(STRINGS ${source} head REGEX "timeout: |alone: |also: |ports: " LIMIT_INPUT 2000)
     # scripts/run-one keeps the time (a first-lines `timeout: N`), so that a test run by hand has the same limit.
     add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/scripts/run-one ${command})
     set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 86400
@@ -54,7 +54,7 @@ function(dock_add_test name label command source)
     if(NOT label IN_LIST DOCK_PARALLEL_LABELS OR head MATCHES "alone: ")
         set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
     endif()
-    if(label STREQUAL "conform")
+    if(label STREQUAL "conform" AND NOT head MATCHES "ports: own")
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK tcp_ports) # programs that are given numbers of ports
     endif()
     if(head MATCHES "also: ([a-z]+)") # a second label: `threads` is of tests that ThreadSanitizer should see

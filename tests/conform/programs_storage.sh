@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 300
+# ports: own
 # Debian's storage over RDMA on our device: a Ceph cluster whose daemons and clients talk by RDMA alone, and a SCSI disk
 # by iSER. What was written is read back and compared. RDMACM_ONLY=REGEX runs the lines that match.
 set -u

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 300
+# ports: own
 # QEMU moves a running virtual machine to another QEMU by RDMA: its memory is read by the device under a program that
 # goes on writing to it. What arrived is compared with what was sent. RDMACM_ONLY=REGEX runs the lines that match.
 set -u
