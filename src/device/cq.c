@@ -12,9 +12,14 @@ uint32_t dock_cq_ring_size(uint32_t depth, bool ignore_overrun)
     return dock_power_of_two(depth + ignore_overrun);
 }
 
-static uint64_t bytes_of(uint32_t size)
+static uint64_t ring_bytes(uint32_t size)
 {
-    return sizeof(struct dock_cqrec) + (uint64_t)size * sizeof(struct dock_cqe);
+    return (uint64_t)size * sizeof(struct dock_cqe);
+}
+
+uint64_t dock_cq_ring_bytes(uint32_t depth)
+{
+    return ring_bytes(dock_cq_ring_size(depth, false));
 }
 
 static uint32_t flags_of(const struct dock_cq_attr *attr)
@@ -29,15 +34,23 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
 {
     struct dock_arena *a = &cq->dev->arena;
     uint32_t size = dock_cq_ring_size(attr->depth, attr->ignore_overrun), start = cq->dev->start_index;
-    int err = dock_arena_alloc(a, bytes_of(size), 64, &cq->rec_off);
+    uint64_t bytes = sizeof *cq->rec + (attr->ring ? 0 : ring_bytes(size)), off;
+    int err = dock_arena_alloc(a, bytes, 64, &cq->rec_off);
+    struct dock_cqe *ring;
 
     if (err)
         return err;
+    cq->own_bytes = bytes;
     cq->rec = dock_arena_at(a, cq->rec_off);
-    dock_cqring_format(cq->rec, (struct dock_cqe *)(cq->rec + 1), cq->rec_off + sizeof *cq->rec, size,
-                       attr->depth, cq->id, flags_of(attr), start);
+    off = attr->ring ? attr->ring : cq->rec_off + sizeof *cq->rec;
+    ring = dock_view_at(&a->view, off, ring_bytes(size));
+    if (!ring)
+        return dock_refuse(-EINVAL, "a ring of %u completions at %#llx of the arena", size,
+                           (unsigned long long)off);
+    if (attr->ring)
+        memset(ring, 0, ring_bytes(size)); // what is allocated is clear
+    dock_cqring_format(cq->rec, ring, off, size, attr->depth, cq->id, flags_of(attr), start);
     cq->ci = start;
-    cq->own_bytes = bytes_of(size);
     return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
 }
 
@@ -98,8 +111,7 @@ int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct
     return 0;
 no_ring:
     if (cq->rec)
-        dock_arena_free(&dev->arena, cq->rec_off,
-                        bytes_of(dock_cq_ring_size(attr->depth, attr->ignore_overrun)));
+        dock_arena_free(&dev->arena, cq->rec_off, cq->own_bytes);
     dock_id_give(dev, cq->id);
 no_id:
     free(cq);

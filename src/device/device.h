@@ -112,6 +112,8 @@ int dock_tid_release(struct dock_dev *dev, uint32_t tid); // -EBUSY while a segm
 // A local key for the process's whole address space: the device touches it by loads and stores, so a wrong
 // address ends the program as it would in memcpy. Nothing remote: its rkey is refused.
 int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out);
+// Where all of it lies in the arena, from one offset on. -EOPNOTSUPP: not all does.
+int dock_mr_arena(const struct dock_mr *mr, uint64_t *off);
 // No byte moves through it after the return. -EBUSY while windows are bound to it, or a peer has it mapped.
 int dock_mr_deregister(struct dock_mr *mr);
 // URMA's token: from now on remote requests open the segment with this value instead of rkey's; `checked`
@@ -168,8 +170,11 @@ struct dock_cq_attr {
     bool ignore_overrun;    // the oldest are overwritten instead of an error
     bool stamps;            // completions carry the time (dock_wc.stamp_ns, CLOCK_MONOTONIC)
     uint32_t number;        // as dock_qp_attr.number
+    uint64_t ring;          // 0, or where in the arena the caller has dock_cq_ring_bytes of memory for the
+                            // ring, until the CQ is gone
 };
 
+uint64_t dock_cq_ring_bytes(uint32_t depth);
 int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out);
 int dock_cq_destroy(
     struct dock_cq *cq); // -EBUSY while queues use it; blocks until its events are acknowledged
@@ -198,8 +203,10 @@ struct dock_srq_attr {
     uint32_t limit; // below so many posted receives: one DOCK_EVENT_SRQ_LIMIT; 0 = off
     void *user;
     bool lock_free;
+    uint64_t ring; // as dock_cq_attr.ring: dock_srq_ring_bytes for its arrays
 };
 
+uint64_t dock_srq_ring_bytes(uint32_t max_wr, uint32_t max_sge);
 int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out);
 int dock_srq_destroy(struct dock_rq *srq); // -EBUSY while queue pairs use it
 void dock_srq_clear(struct dock_rq *srq);  // forget what is posted: all its queue pairs are in RESET

@@ -77,7 +77,7 @@ struct dock_rq {
     struct dock_dev *dev;
     struct dock_rqview view;
     struct dock_rqrec *rec;
-    uint64_t rec_off, bytes; // record and arrays, one allocation
+    uint64_t rec_off, bytes; // the record and, unless they are the caller's, the arrays
     dock_a32 lock;
     bool lock_free, shared;
     uint32_t pi, depth, sge_max, pd;
@@ -99,7 +99,7 @@ struct dock_cq {
     struct dock_dev *dev;
     struct dock_cqview view;
     struct dock_cqrec *rec;
-    uint64_t rec_off, own_bytes;   // the record and the ring that it was made with, one allocation
+    uint64_t rec_off, own_bytes;   // the record and, unless it is the caller's, its first ring
     uint64_t ring_off, ring_bytes; // of the ring that it was resized to; 0 bytes: never
     uint32_t id;
     uint32_t ci;
@@ -501,8 +501,9 @@ void dock_bundles_attend(struct dock_dev *dev);
 dock_a32 *dock_bundle_events_got(struct dock_bundle *g);
 
 // ---- rq.c
+// `ring`: as dock_srq_attr.ring.
 int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint32_t pd, uint32_t id,
-                   struct dock_rq **out);
+                   uint64_t ring, struct dock_rq **out);
 void dock_rq_destroy(struct dock_rq *rq);
 void dock_rq_clear(struct dock_rq *rq);
 // What was taken of an own queue is owed to nobody any more.

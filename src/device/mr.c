@@ -475,6 +475,22 @@ int dock_mr_nothing(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)
     return make(dev, &like, out);
 }
 
+// What is adopted whole stays where it is as long as it is registered: pieces only come, and grow together.
+int dock_mr_arena(const struct dock_mr *mr, uint64_t *off)
+{
+    int err = 0;
+
+    if (adopts(mr->dev))
+        dock_adopt_lock();
+    if (mr->hold.pieces == 1 && mr->hold.piece[0].len == mr->len)
+        *off = mr->hold.piece[0].off;
+    else
+        err = -EOPNOTSUPP;
+    if (adopts(mr->dev))
+        dock_adopt_unlock();
+    return err;
+}
+
 #define IMPLICIT_FIRST 4096u // page 0 is nobody's
 
 int dock_mr_implicit(struct dock_dev *dev, uint32_t pd, struct dock_mr **out)

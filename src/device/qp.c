@@ -259,7 +259,7 @@ static int make_receive_queue(struct dock_qp *qp)
         qp->rq = a->srq;
         return 0;
     }
-    err = dock_rq_create(qp->dev, a->max_recv_wr, a->max_recv_sge ? a->max_recv_sge : 1, a->pd, qp->number,
+    err = dock_rq_create(qp->dev, a->max_recv_wr, a->max_recv_sge ? a->max_recv_sge : 1, a->pd, qp->number, 0,
                          &qp->rq);
     if (!err) {
         qp->rq->owner = qp;

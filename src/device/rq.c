@@ -53,18 +53,26 @@ void dock_rq_clear(struct dock_rq *rq)
         dock_spin_unlock(&rq->lock);
 }
 
-static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t id)
+// The arrays lie behind the record, or at `ring`.
+static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t id, uint64_t ring)
 {
     struct dock_arena *a = &rq->dev->arena;
-    uint64_t rec_bytes = sizeof(struct dock_rqrec);
+    uint64_t rec_bytes = sizeof(struct dock_rqrec), arrays = dock_rqring_bytes(size, stride);
     int err;
 
-    rq->bytes = rec_bytes + dock_rqring_bytes(size, stride);
+    rq->bytes = rec_bytes + (ring ? 0 : arrays);
     err = dock_arena_alloc(a, rq->bytes, 64, &rq->rec_off);
     if (err)
         return err;
     rq->rec = dock_arena_at(a, rq->rec_off);
-    dock_rqring_format(rq->rec, rq->rec_off + rec_bytes, size, stride, id, rq->pd, rq->dev->start_index);
+    if (ring) {
+        void *at = dock_view_at(&a->view, ring, arrays);
+        if (!at)
+            return dock_refuse(-EINVAL, "%u receives at %#llx of the arena", size, (unsigned long long)ring);
+        memset(at, 0, arrays); // what is allocated is clear
+    }
+    dock_rqring_format(rq->rec, ring ? ring : rq->rec_off + rec_bytes, size, stride, id, rq->pd,
+                       rq->dev->start_index);
     rq->wrid = calloc(size, sizeof *rq->wrid);
     rq->spare = calloc(size, sizeof *rq->spare);
     rq->out = calloc(size, sizeof *rq->out);
@@ -74,7 +82,7 @@ static int allocate(struct dock_rq *rq, uint32_t size, uint32_t stride, uint32_t
 }
 
 int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint32_t pd, uint32_t id,
-                   struct dock_rq **out)
+                   uint64_t ring, struct dock_rq **out)
 {
     struct dock_rq *rq = aligned_alloc(64, (sizeof *rq + 63) & ~63ul);
     int err;
@@ -87,7 +95,7 @@ int dock_rq_create(struct dock_dev *dev, uint32_t max_wr, uint32_t max_sge, uint
     rq->depth = max_wr;
     rq->sge_max = max_sge;
     rq->pi = dev->start_index;
-    err = allocate(rq, dock_power_of_two(max_wr), dock_power_of_two(max_sge), id);
+    err = allocate(rq, dock_power_of_two(max_wr), dock_power_of_two(max_sge), id, ring);
     if (err) {
         dock_rq_destroy(rq);
         return err;
@@ -221,6 +229,11 @@ bool dock_rq_tell(struct dock_rq *rq, uint32_t number, uint64_t mark)
     return dock_claim64(&rq->out[number], &mark, mark | TOLD);
 }
 
+uint64_t dock_srq_ring_bytes(uint32_t max_wr, uint32_t max_sge)
+{
+    return dock_rqring_bytes(dock_power_of_two(max_wr), dock_power_of_two(max_sge));
+}
+
 int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, struct dock_rq **out)
 {
     const struct dock_limits *l = &dev->limits;
@@ -241,7 +254,7 @@ int dock_srq_create(struct dock_dev *dev, const struct dock_srq_attr *attr, stru
     err = dock_id_take(dev, dock_id_other(dev), 0, &id); // nobody looks a shared queue up
     if (err)
         goto no_id;
-    err = dock_rq_create(dev, attr->max_wr, attr->max_sge, attr->pd, id, &rq);
+    err = dock_rq_create(dev, attr->max_wr, attr->max_sge, attr->pd, id, attr->ring, &rq);
     if (err)
         goto no_rq;
     rq->shared = true;
