@@ -48,6 +48,26 @@ static inline uint64_t drydock_send_ring_bytes(const urma_jfs_cfg_t *cfg, bool o
     return ring;
 }
 
+// The same of a JFC (URMA_JFC_CQE_BASE_ADDR) and of a JFR (URMA_JFR_RQE_BASE_ADDR): whole pages, which begin
+// at a page. Peers write these: the memory must be private and anonymous, as from mmap or aligned_alloc, and
+// is adopted when the object is activated.
+static inline uint64_t drydock_whole_pages(uint64_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+static inline uint64_t drydock_jfc_ring_bytes(const urma_jfc_cfg_t *cfg)
+{
+    return drydock_whole_pages(drydock_rounded(cfg->depth) * 64ull);
+}
+
+static inline uint64_t drydock_jfr_ring_bytes(const urma_jfr_cfg_t *cfg)
+{
+    uint64_t n = drydock_rounded(cfg->depth), pieces = drydock_rounded(cfg->max_sge ? cfg->max_sge : 1);
+
+    return drydock_whole_pages((n * pieces * 16 + 63) / 64 * 64 + (n * 4 + 63) / 64 * 64 + n * 8);
+}
+
 // Of the ring of completions; *fits of them may wait in it.
 static inline urma_status_t drydock_view_jfc(urma_jfc_t *jfc, struct drydock_queue *q, uint32_t *fits)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Calls past the common interface, by number. The numbers are UDMA's (ub/umdk/urma/udma/udma_u_ctl.h). Those
-// that make and end queues, or ask what a device without a chip can answer, are done; those that want queues
-// that peers write in the caller's memory, a kind of queue that only a chip has, or its registers are
-// refused, each in words.
+// that make and end queues, or ask what a device without a chip can answer, are done; those that want a
+// doorbell in the caller's memory, a kind of queue that only a chip has, or its registers are refused, each
+// in words.
 #include <ub/umdk/urma/udma/udma_u_ctl.h>
 
 #include "face/urma/urma_face.h"
@@ -34,7 +34,7 @@ static void *named(const void *in)
 }
 
 static const char *const own_rings =
-    "rings that peers write, and doorbells, lie in the device's memory, not in the caller's";
+    "this ring, and doorbells, lie in the device's memory, not in the caller's";
 
 // ---- JFC
 
@@ -62,17 +62,36 @@ static urma_status_t delete_jfc(urma_context_t *ctx, const void *in, void *out)
 
 // ---- JFR
 
+// One piece of memory for all: the receives, and behind them what says which is next and who took which.
+static urma_status_t place_receives(struct ur_ring *r, const struct udma_u_jfr_cstm_cfg *c)
+{
+    if (!c->flag.bs.rq_cstm)
+        return URMA_SUCCESS;
+    if (!c->rq.buff || (uintptr_t)c->rq.buff % UR_PAGE || !c->rq.buff_size)
+        return dock_refuse(URMA_FAIL, "urma_user_ctl: receives in %u bytes at %p: no whole pages",
+                           c->rq.buff_size, c->rq.buff);
+    r->at = c->rq.buff;
+    r->room = c->rq.buff_size;
+    return URMA_SUCCESS;
+}
+
 static urma_status_t create_jfr(urma_context_t *ctx, const void *in, void *out)
 {
     struct udma_u_jfr_cfg_ex c;
+    union udma_jfr_flag others;
     urma_jfr_t *jfr;
 
     memcpy(&c, in, sizeof c);
-    if (c.cstm_cfg.flag.value)
+    others = c.cstm_cfg.flag;
+    others.bs.rq_cstm = 0;
+    if (others.value)
         return no_chip("a JFR", own_rings);
-    jfr = urma_create_jfr(ctx, &c.base_cfg);
-    if (!jfr)
+    if (urma_alloc_jfr(ctx, &c.base_cfg, &jfr))
         return URMA_FAIL;
+    if (place_receives(&ur_jfr(jfr)->ring, &c.cstm_cfg) || urma_active_jfr(jfr)) {
+        urma_free_jfr(jfr);
+        return URMA_FAIL;
+    }
     memcpy(out, &jfr, sizeof jfr);
     return URMA_SUCCESS;
 }

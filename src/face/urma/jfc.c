@@ -63,9 +63,15 @@ int ur_jfc_open(struct ur_jfc *j)
     if (cfg->flag.bs.has_drv_ext)
         return dock_refuse(-EINVAL,
                            "urma_create_jfc: this device knows no extension of its own (has_drv_ext)");
-    err = dock_cq_create(ur_dev(j->jfc.urma_ctx), &attr, &j->dev);
+    err = ur_ring_place(&j->ring, j->jfc.urma_ctx, dock_cq_ring_bytes(cfg->depth), &attr.ring,
+                        "urma_active_jfc");
     if (err)
         return err;
+    err = dock_cq_create(ur_dev(j->jfc.urma_ctx), &attr, &j->dev);
+    if (err) {
+        ur_ring_leave(&j->ring);
+        return err;
+    }
     dock_cq_set_events(j->dev, ur_context(j->jfc.urma_ctx)->events);
     ur_fill_id(&j->jfc.jfc_id, j->jfc.urma_ctx, dock_cq_number(j->dev));
     if (cfg->jfce)
@@ -83,6 +89,7 @@ int ur_jfc_close(struct ur_jfc *j, const char *call)
     if (err)
         return err;
     j->dev = NULL;
+    ur_ring_end(&j->ring);
     if (j->jfc.jfc_cfg.jfce)
         ur_drop(&j->jfc.jfc_cfg.jfce->ref);
     return 0;

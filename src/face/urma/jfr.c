@@ -60,15 +60,23 @@ int ur_jfr_open(struct ur_jfr *j)
         return err;
     ur_settle_order(c->trans_mode, c->flag.bs.order_type, false, "urma_create_jfr", &order);
     c->flag.bs.order_type = order;
-    err = dock_srq_create(ur_dev(j->jfr.urma_ctx), &attr, &j->rq);
+    err = ur_ring_place(&j->ring, j->jfr.urma_ctx, dock_srq_ring_bytes(attr.max_wr, attr.max_sge), &attr.ring,
+                        "urma_active_jfr");
     if (err)
         return err;
+    err = dock_srq_create(ur_dev(j->jfr.urma_ctx), &attr, &j->rq);
+    if (err)
+        goto no_queue;
     dock_srq_set_events(j->rq, ur_context(j->jfr.urma_ctx)->events);
     err = open_front(j);
-    if (err) {
-        dock_srq_destroy(j->rq);
-        j->rq = NULL;
-    }
+    if (err)
+        goto no_front;
+    return 0;
+no_front:
+    dock_srq_destroy(j->rq);
+    j->rq = NULL;
+no_queue:
+    ur_ring_leave(&j->ring);
     return err;
 }
 
@@ -85,9 +93,11 @@ int ur_jfr_close(struct ur_jfr *j, const char *call)
     if (err)
         return err;
     err = dock_srq_destroy(j->rq);
-    if (!err)
-        j->rq = NULL;
-    return err;
+    if (err)
+        return err;
+    j->rq = NULL;
+    ur_ring_end(&j->ring);
+    return 0;
 }
 
 urma_jfr_t *urma_create_jfr(urma_context_t *ctx, urma_jfr_cfg_t *jfr_cfg)

@@ -22,17 +22,15 @@ static urma_status_t set_pi_type(uint16_t *pi_type, const void *buf, const char 
     return URMA_SUCCESS;
 }
 
-static urma_status_t set_ring(void **ring, const void *buf, const char *call)
+static urma_status_t set_ring(const struct ur_choices *c, const void *buf, const char *call)
 {
     uint64_t at;
 
-    if (!ring)
-        return dock_refuse(URMA_EINVAL, "%s: peers write this ring: it lies in the device's memory", call);
     memcpy(&at, buf, sizeof at);
-    if (!at || at % DOCK_BLOCK)
-        return dock_refuse(URMA_EINVAL, "%s: a send ring at %#llx: it begins at a multiple of %u", call,
-                           (unsigned long long)at, DOCK_BLOCK);
-    *ring = (void *)(uintptr_t)at;
+    if (!at || at % c->ring_align)
+        return dock_refuse(URMA_EINVAL, "%s: a ring at %#llx: it begins at a multiple of %u", call,
+                           (unsigned long long)at, c->ring_align);
+    *c->ring = (void *)(uintptr_t)at;
     return URMA_SUCCESS;
 }
 
@@ -51,7 +49,7 @@ urma_status_t ur_option_set(const struct ur_option *o, void *object, const struc
         memcpy(c->number, buf, sizeof *c->number); // looked at when it is taken
         return URMA_SUCCESS;
     case UR_BASE:
-        return set_ring(c->ring, buf, call);
+        return set_ring(c, buf, call);
     default:
         return dock_refuse(URMA_EINVAL, "%s: option %#llx: doorbells and indices are the device's", call,
                            (unsigned long long)o->opt);

@@ -5,7 +5,7 @@
 
 #include "face/urma/urma_face.h"
 
-// Values that the device knows. A number, the place of a send ring and what a PI is may be chosen before.
+// Values that the device knows. A number, the place of a ring and what a PI is may be chosen before.
 enum ur_live { UR_CONFIG, UR_BASE, UR_DOORBELL, UR_NUMBER, UR_PI, UR_CI, UR_PI_TYPE, UR_STATUS };
 
 struct ur_option {
@@ -28,7 +28,8 @@ struct ur_live_values {
 struct ur_choices {
     uint16_t *pi_type;
     uint32_t *number;
-    void **ring; // NULL: the device's alone
+    void **ring;
+    uint32_t ring_align;
 };
 
 const struct ur_option *ur_option_find(const struct ur_option *table, size_t n, uint64_t opt);

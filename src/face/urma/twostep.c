@@ -52,10 +52,10 @@ urma_status_t urma_set_jfc_opt(urma_jfc_t *jfc, uint64_t opt, void *buf, uint32_
 {
     if (!jfc || !buf || ur_jfc(jfc)->dev || opt == URMA_JFC_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jfc_opt: no JFC, no value, or a JFC that is active");
-    return ur_option_set(
-        FIND(jfc_options, opt), jfc,
-        &(struct ur_choices){&jfc->urma_jfc_opt.urma_jfc_pi_type, &ur_jfc(jfc)->number, NULL}, buf, len,
-        "urma_set_jfc_opt");
+    return ur_option_set(FIND(jfc_options, opt), jfc,
+                         &(struct ur_choices){&jfc->urma_jfc_opt.urma_jfc_pi_type, &ur_jfc(jfc)->number,
+                                              &ur_jfc(jfc)->ring.at, UR_PAGE},
+                         buf, len, "urma_set_jfc_opt");
 }
 
 static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
@@ -64,6 +64,7 @@ static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
     urma_jfc_opt_t *o = &jfc->urma_jfc_opt;
 
     *v = (struct ur_live_values){.number = j->dev ? jfc->jfc_id.id : j->number,
+                                 .ring.base = j->ring.at,
                                  .pi_type = o->urma_jfc_pi_type,
                                  .active = j->dev != NULL};
     o->is_actived = v->active;
@@ -72,6 +73,8 @@ static void look_at_jfc(urma_jfc_t *jfc, struct ur_live_values *v)
         return;
     }
     dock_cq_ring(j->dev, &v->ring);
+    if (j->ring.at) // the same memory, by the program's name
+        v->ring.base = j->ring.at;
     o->urma_jfc_cqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfc_db_addr = (uintptr_t)v->ring.doorbell;
     o->urma_jfc_id = v->number;
@@ -191,7 +194,7 @@ urma_status_t urma_set_jfs_opt(urma_jfs_t *jfs, uint64_t opt, void *buf, uint32_
         return dock_refuse(URMA_EINVAL, "urma_set_jfs_opt: no JFS, no value, or a JFS that is active");
     return ur_option_set(FIND(jfs_options, opt), jfs,
                          &(struct ur_choices){&jfs->urma_jfs_opt.urma_jfs_pi_type, &ur_jfs(jfs)->s.number,
-                                              &ur_jfs(jfs)->s.ring},
+                                              &ur_jfs(jfs)->s.ring, DOCK_BLOCK},
                          buf, len, "urma_set_jfs_opt");
 }
 
@@ -264,6 +267,7 @@ static void look_at_jfr(urma_jfr_t *jfr, struct ur_live_values *v)
     urma_jfr_opt_t *o = &jfr->urma_jfr_opt;
 
     *v = (struct ur_live_values){.number = j->rq ? jfr->jfr_id.id : jfr->jfr_cfg.id,
+                                 .ring.base = j->ring.at,
                                  .pi_type = o->urma_jfr_pi_type,
                                  .active = j->rq != NULL};
     o->is_actived = v->active;
@@ -272,6 +276,8 @@ static void look_at_jfr(urma_jfr_t *jfr, struct ur_live_values *v)
         return;
     }
     dock_srq_ring(j->rq, &v->ring);
+    if (j->ring.at) // the same memory, by the program's name
+        v->ring.base = j->ring.at;
     o->urma_jfr_rqe_base_addr = (uintptr_t)v->ring.base;
     o->urma_jfr_db_addr = (uintptr_t)v->ring.doorbell;
     o->urma_jfr_id = v->number;
@@ -298,7 +304,8 @@ urma_status_t urma_set_jfr_opt(urma_jfr_t *jfr, uint64_t opt, void *buf, uint32_
     if (!jfr || !buf || ur_jfr(jfr)->rq || opt == URMA_JFR_FULL_CTX)
         return dock_refuse(URMA_EINVAL, "urma_set_jfr_opt: no JFR, no value, or a JFR that is active");
     return ur_option_set(FIND(jfr_options, opt), jfr,
-                         &(struct ur_choices){&jfr->urma_jfr_opt.urma_jfr_pi_type, &jfr->jfr_cfg.id, NULL},
+                         &(struct ur_choices){&jfr->urma_jfr_opt.urma_jfr_pi_type, &jfr->jfr_cfg.id,
+                                              &ur_jfr(jfr)->ring.at, UR_PAGE},
                          buf, len, "urma_set_jfr_opt");
 }
 

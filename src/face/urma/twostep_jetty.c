@@ -76,7 +76,7 @@ urma_status_t urma_set_jetty_opt(urma_jetty_t *jetty, uint64_t opt, void *buf, u
         return dock_refuse(URMA_EINVAL, "urma_set_jetty_opt: no jetty, no value, or a jetty that is active");
     return ur_option_set(find(opt), jetty,
                          &(struct ur_choices){&jetty->urma_jetty_opt.jfs_opt.urma_jfs_pi_type,
-                                              &jetty->jetty_cfg.id, &ur_jetty(jetty)->s.ring},
+                                              &jetty->jetty_cfg.id, &ur_jetty(jetty)->s.ring, DOCK_BLOCK},
                          buf, len, "urma_set_jetty_opt");
 }
 

@@ -44,9 +44,19 @@ struct ur_jfce {
 // Which public object a queue of the device stands for.
 enum ur_kind { UR_JFS, UR_JFR, UR_JETTY };
 
+#define UR_PAGE 4096u // what is adopted comes in these
+
+// A ring that peers write, in the program's memory (ring.c).
+struct ur_ring {
+    void *at;           // where the program wants it; NULL: the device's memory
+    uint32_t room;      // bytes there where that was told, else 0
+    struct dock_mr *mr; // what holds the memory in the arena while the ring is there
+};
+
 struct ur_jfc {
     urma_jfc_t jfc;
-    struct dock_cq *dev;    // NULL while it is not active
+    struct dock_cq *dev; // NULL while it is not active
+    struct ur_ring ring;
     uint32_t count, period; // of moderation
     uint32_t number;        // chosen by the program; 0: the device's choice
 };
@@ -78,6 +88,7 @@ struct ur_jfr {
     urma_jfr_t jfr;
     struct ur_sends front; // has the number that senders name; it never sends
     struct dock_rq *rq;    // the receives; NULL while it is not active
+    struct ur_ring ring;
 };
 
 struct ur_jetty {
@@ -214,6 +225,16 @@ int ur_check_tp(urma_transport_mode_t mode, urma_tp_type_t tp, const char *call)
 // ---- jfc.c, jfs.c, jfr.c, jetty.c: the steps of a life that creation and the two-step calls share
 
 // Make and free are for the structure, open and close for the queue of the device behind it.
+
+// ---- ring.c
+
+// Registers the memory for a ring of `bytes` and finds where it is in the arena; *off is 0 if none was
+// chosen. -EINVAL: too small. -EOPNOTSUPP: peers cannot reach it.
+int ur_ring_place(struct ur_ring *r, urma_context_t *ctx, uint64_t bytes, uint64_t *off, const char *call);
+// The queue is gone, or was not made.
+void ur_ring_leave(struct ur_ring *r);
+// The same, and the memory is the program's again: a further ring is wherever is said anew.
+void ur_ring_end(struct ur_ring *r);
 
 struct ur_jfc *ur_jfc_make(urma_context_t *ctx, const urma_jfc_cfg_t *cfg);
 int ur_jfc_open(struct ur_jfc *jfc);

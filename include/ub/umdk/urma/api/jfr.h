@@ -40,11 +40,12 @@ urma_status_t urma_alloc_jfr(urma_context_t *urma_ctx, urma_jfr_cfg_t *cfg, urma
 // Sets one option (URMA_JFR_*) of an object that is allocated and not active, from len bytes at buf; the
 // value is checked when the object is activated. URMA_EINVAL for NULL, an unknown option, a length that is
 // not the option's, an active object, or an option that only the device sets. Guide 2.3.1.5.
-// URMA_JFR_ID may be chosen, as for urma_set_jfs_opt; the ring is the device's, for peers write it.
+// URMA_JFR_ID may be chosen, as for urma_set_jfs_opt; URMA_JFR_RQE_BASE_ADDR as URMA_JFC_CQE_BASE_ADDR, with
+// drydock_jfr_ring_bytes for the receives and what belongs to them.
 urma_status_t urma_set_jfr_opt(urma_jfr_t *jfr, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfr. URMA_EINVAL also when it is active or its
-// JFC is not. Guide 2.3.1.5.
+// JFC is not, URMA_FAIL as urma_active_jfc. Guide 2.3.1.5.
 urma_status_t urma_active_jfr(urma_jfr_t *jfr);
 
 // Reads one option (URMA_JFR_*) into len bytes at buf. Addresses and indices of an active object lead into
