@@ -4,32 +4,14 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "device/inbox.h"
 #include "device/internal.h"
-#include "device/tokens.h"
-
-struct waiting {
-    struct dock_cq *cq;
-    struct waiting *next;
-};
 
 struct dock_chan {
-    struct dock_tokens tokens;
     dock_a32 users;
-    pthread_mutex_t lock;
-    pthread_cond_t acked;
-    struct waiting *head, **tail;
-    struct waiting reserve; // for an event that comes when the process is out of memory
-    bool reserve_taken;
+    struct dock_inbox inbox; // of each event `object` is the CQ
+    pthread_cond_t acked;    // with the inbox's lock
 };
-
-// The lock is held.
-static void discard(struct dock_chan *chan, struct waiting *w)
-{
-    if (w == &chan->reserve)
-        chan->reserve_taken = false;
-    else
-        free(w);
-}
 
 int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
 {
@@ -39,14 +21,12 @@ int dock_chan_create(struct dock_dev *dev, struct dock_chan **out)
     (void)dev; // channels live in the process; the parameter keeps creators alike
     if (!chan)
         return dock_no_memory("a completion channel");
-    err = dock_tokens_open(&chan->tokens);
+    err = dock_inbox_open(&chan->inbox);
     if (err) {
         dock_error("no descriptor for a completion channel: %s", strerror(-err));
         free(chan);
         return err;
     }
-    chan->tail = &chan->head;
-    pthread_mutex_init(&chan->lock, NULL);
     pthread_cond_init(&chan->acked, NULL);
     *out = chan;
     return 0;
@@ -56,16 +36,15 @@ int dock_chan_destroy(struct dock_chan *chan)
 {
     if (dock_acquire32(&chan->users)) // pairs with dock_chan_leave
         return dock_refuse(-EBUSY, "a completion channel that CQs still use cannot be destroyed");
-    dock_tokens_close(&chan->tokens);
     pthread_cond_destroy(&chan->acked);
-    pthread_mutex_destroy(&chan->lock);
+    dock_inbox_close(&chan->inbox);
     free(chan);
     return 0;
 }
 
 int dock_chan_fd(const struct dock_chan *chan)
 {
-    return chan->tokens.fd;
+    return chan->inbox.tokens.fd;
 }
 
 void dock_chan_join(struct dock_chan *chan)
@@ -75,28 +54,19 @@ void dock_chan_join(struct dock_chan *chan)
 
 static void deliver(struct dock_cq *cq)
 {
-    struct dock_chan *chan = cq->chan;
-    struct waiting *w;
+    struct dock_entry *e;
 
-    if (!chan)
+    if (!cq->chan)
         return;
-    w = malloc(sizeof *w);
-    pthread_mutex_lock(&chan->lock);
-    if (!w && !chan->reserve_taken) {
-        w = &chan->reserve;
-        chan->reserve_taken = true;
-    }
-    if (w) {
-        dock_set32(&cq->asked, 0);
-        atomic_fetch_add_explicit(&cq->told, 1, memory_order_relaxed); // a count
-        *w = (struct waiting){.cq = cq};
-        *chan->tail = w;
-        chan->tail = &w->next;
-        dock_tokens_add(&chan->tokens);
-    }
-    pthread_mutex_unlock(&chan->lock);
-    if (!w)
+    e = dock_inbox_room(&cq->chan->inbox);
+    if (!e) {
         dock_error("no memory for a completion event of CQ %u: it is lost", cq->id);
+        return;
+    }
+    dock_set32(&cq->asked, 0);
+    atomic_fetch_add_explicit(&cq->told, 1, memory_order_relaxed); // a count
+    e->event.object = cq;
+    dock_inbox_put(&cq->chan->inbox, e);
 }
 
 static uint32_t waiting_in(const struct dock_cq *cq)
@@ -152,47 +122,44 @@ void dock_cq_deliver_held(struct dock_dev *dev)
     pthread_mutex_unlock(&dev->lock);
 }
 
-// The lock is held, and let go.
-static int take_head(struct dock_chan *chan, void **cq_user)
+static int got(struct dock_chan *chan, const struct dock_entry *e, void **cq_user)
 {
-    struct waiting *w = chan->head;
+    struct dock_cq *cq = e->event.object;
 
-    chan->head = w->next;
-    if (!w->next)
-        chan->tail = &chan->head;
-    w->cq->chan_events++;
-    *cq_user = w->cq->user;
-    discard(chan, w);
-    pthread_mutex_unlock(&chan->lock);
+    cq->chan_events++;
+    *cq_user = cq->user;
+    pthread_mutex_unlock(&chan->inbox.lock);
     return 0;
 }
 
 int dock_chan_get(struct dock_chan *chan, void **cq_user)
 {
-    int err = dock_tokens_take(&chan->tokens, &chan->lock);
+    struct dock_entry e;
+    int err = dock_inbox_take(&chan->inbox, &e);
 
-    return err ? err : take_head(chan, cq_user);
+    return err ? err : got(chan, &e, cq_user);
 }
 
 int dock_chan_try(struct dock_chan *chan, void **cq_user)
 {
-    int err = dock_tokens_try(&chan->tokens, &chan->lock);
+    struct dock_entry e;
+    int err = dock_inbox_try(&chan->inbox, &e);
 
-    return err ? err : take_head(chan, cq_user);
+    return err ? err : got(chan, &e, cq_user);
 }
 
 void dock_cq_ack(struct dock_cq *cq, unsigned n)
 {
     if (!cq->chan)
         return;
-    pthread_mutex_lock(&cq->chan->lock);
+    pthread_mutex_lock(&cq->chan->inbox.lock);
     if (n > cq->chan_events - cq->chan_acked) {
         dock_error("CQ %u: %u events acknowledged, %u were got", cq->id, n, cq->chan_events - cq->chan_acked);
         n = cq->chan_events - cq->chan_acked;
     }
     cq->chan_acked += n;
     pthread_cond_broadcast(&cq->chan->acked);
-    pthread_mutex_unlock(&cq->chan->lock);
+    pthread_mutex_unlock(&cq->chan->inbox.lock);
 }
 
 bool dock_cq_owes_acks(const struct dock_cq *cq)
@@ -201,30 +168,19 @@ bool dock_cq_owes_acks(const struct dock_cq *cq)
 
     if (!cq->chan)
         return owes;
-    pthread_mutex_lock(&cq->chan->lock);
+    pthread_mutex_lock(&cq->chan->inbox.lock);
     owes |= cq->chan_acked != cq->chan_events;
-    pthread_mutex_unlock(&cq->chan->lock);
+    pthread_mutex_unlock(&cq->chan->inbox.lock);
     return owes;
 }
 
 // The CQ goes away: drop its undelivered events, wait until the delivered ones are acknowledged.
 void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq)
 {
-    pthread_mutex_lock(&chan->lock);
-    for (struct waiting **at = &chan->head; *at;) {
-        struct waiting *w = *at;
-        if (w->cq != cq) {
-            at = &w->next;
-            continue;
-        }
-        *at = w->next;
-        discard(chan, w);
-        dock_tokens_drop(&chan->tokens, 1);
-    }
-    for (chan->tail = &chan->head; *chan->tail;)
-        chan->tail = &(*chan->tail)->next;
+    dock_inbox_forget(&chan->inbox, cq);
+    pthread_mutex_lock(&chan->inbox.lock);
     while (cq->chan_acked != cq->chan_events)
-        pthread_cond_wait(&chan->acked, &chan->lock);
-    pthread_mutex_unlock(&chan->lock);
+        pthread_cond_wait(&chan->acked, &chan->inbox.lock);
+    pthread_mutex_unlock(&chan->inbox.lock);
     atomic_fetch_sub_explicit(&chan->users, 1, memory_order_release); // pairs with dock_chan_destroy
 }

@@ -3,34 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "device/inbox.h"
 #include "device/internal.h"
-#include "device/tokens.h"
-
-struct entry {
-    struct dock_event event;
-    dock_a32 *got;
-    struct entry *next;
-};
 
 struct dock_events {
     struct dock_dev *dev;
     dock_a32 skip; // kinds that are not kept, bits
-    struct dock_tokens tokens;
-    pthread_mutex_t lock;
-    struct entry *head, **tail;
-    struct entry reserve; // for an event that comes when the process is out of memory
-    bool reserve_taken;
+    struct dock_inbox inbox;
     struct dock_events *next; // of the device
 };
-
-// The lock is held.
-static void discard(struct dock_events *ev, struct entry *e)
-{
-    if (e == &ev->reserve)
-        ev->reserve_taken = false;
-    else
-        free(e);
-}
 
 int dock_events_open(struct dock_dev *dev, struct dock_events **out)
 {
@@ -39,15 +20,13 @@ int dock_events_open(struct dock_dev *dev, struct dock_events **out)
 
     if (!ev)
         return dock_no_memory("a queue of events");
-    err = dock_tokens_open(&ev->tokens);
+    err = dock_inbox_open(&ev->inbox);
     if (err) {
         dock_error("no descriptor for a queue of events: %s", strerror(-err));
         free(ev);
         return err;
     }
     ev->dev = dev;
-    ev->tail = &ev->head;
-    pthread_mutex_init(&ev->lock, NULL);
     pthread_mutex_lock(&dev->events_lock);
     ev->next = dev->event_queues;
     dev->event_queues = ev;
@@ -65,19 +44,13 @@ void dock_events_close(struct dock_events *ev)
         at = &(*at)->next;
     *at = ev->next;
     pthread_mutex_unlock(&ev->dev->events_lock);
-    while (ev->head) {
-        struct entry *e = ev->head;
-        ev->head = e->next;
-        discard(ev, e); // nobody else has the queue any more
-    }
-    pthread_mutex_destroy(&ev->lock);
-    dock_tokens_close(&ev->tokens);
+    dock_inbox_close(&ev->inbox);
     free(ev);
 }
 
 int dock_events_fd(const struct dock_events *ev)
 {
-    return ev->tokens.fd;
+    return ev->inbox.tokens.fd;
 }
 
 void dock_events_skip(struct dock_events *ev, uint32_t kinds)
@@ -87,25 +60,18 @@ void dock_events_skip(struct dock_events *ev, uint32_t kinds)
 
 static void append(struct dock_events *ev, const struct dock_event *event, dock_a32 *got)
 {
-    struct entry *e;
+    struct dock_entry *e;
 
     if (dock_peek32(&ev->skip) >> event->kind & 1)
         return;
-    e = malloc(sizeof *e);
-    pthread_mutex_lock(&ev->lock);
-    if (!e && !ev->reserve_taken) {
-        e = &ev->reserve;
-        ev->reserve_taken = true;
-    }
-    if (e) {
-        *e = (struct entry){.event = *event, .got = got};
-        *ev->tail = e;
-        ev->tail = &e->next;
-        dock_tokens_add(&ev->tokens);
-    }
-    pthread_mutex_unlock(&ev->lock);
-    if (!e)
+    e = dock_inbox_room(&ev->inbox);
+    if (!e) {
         dock_error("no memory for an asynchronous event: it is lost");
+        return;
+    }
+    e->event = *event;
+    e->got = got;
+    dock_inbox_put(&ev->inbox, e);
 }
 
 void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct dock_event *event,
@@ -125,20 +91,15 @@ void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct
 
 int dock_events_get(struct dock_events *ev, struct dock_event *out)
 {
-    struct entry *e;
-    int err = dock_tokens_take(&ev->tokens, &ev->lock);
+    struct dock_entry e;
+    int err = dock_inbox_take(&ev->inbox, &e);
 
     if (err)
         return err;
-    e = ev->head;
-    ev->head = e->next;
-    if (!e->next)
-        ev->tail = &ev->head;
-    if (e->got)
-        atomic_fetch_add_explicit(e->got, 1, memory_order_relaxed); // ordered by ev->lock
-    *out = e->event;
-    discard(ev, e);
-    pthread_mutex_unlock(&ev->lock);
+    if (e.got)
+        atomic_fetch_add_explicit(e.got, 1, memory_order_relaxed); // ordered by the inbox's lock
+    pthread_mutex_unlock(&ev->inbox.lock);
+    *out = e.event;
     return 0;
 }
 
@@ -174,20 +135,7 @@ void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *go
 
     if (!ev)
         return;
-    pthread_mutex_lock(&ev->lock);
-    for (struct entry **at = &ev->head; *at;) {
-        struct entry *e = *at;
-        if (e->event.object != object) {
-            at = &e->next;
-            continue;
-        }
-        *at = e->next;
-        discard(ev, e);
-        dock_tokens_drop(&ev->tokens, 1);
-    }
-    for (ev->tail = &ev->head; *ev->tail;)
-        ev->tail = &(*ev->tail)->next;
-    pthread_mutex_unlock(&ev->lock);
+    dock_inbox_forget(&ev->inbox, object);
     while (dock_acquire32(got)) // pairs with acknowledge
         clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 }
