@@ -3,7 +3,7 @@
 # Every public URMA function has a failing case (a row of the bad-input table; void functions and those that cannot fail
 # have a row that must not crash) and a passing one: it is called outside that table, or has a row that is accepted, or
 # one that says that the device has none of it (REFUSED), and then docs/urma-errors.md names it. And a fuzz harness
-# calls it. No exceptions. libtpsa's have their rows in tests/face/urma/tpsa_test.c.
+# calls it. No exceptions. Each pitfall of URMA's programs, p1 to p17, has a test or a row with its name. libtpsa's have their rows in tests/face/urma/tpsa_test.c.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
@@ -47,6 +47,9 @@ grep -q 'CALL(urma_write_affinity\|dlsym(ubagg, "urma_write_affinity")' tests/fa
     { echo "not called in tests/face/urma/tpsa_test.c: urma_write_affinity"; fail=1; }
 for name in $(grep -E ', REFUSED,' "$work/rows" | sed -E 's/ROW\((\w+).*/\1/' | sort -u); do
     grep -q "\`$name\`" docs/urma-errors.md || { echo "refused, and not in docs/urma-errors.md: $name"; fail=1; }
+done
+for n in $(seq 17); do
+    grep -rqE "(\bp${n}_[a-z]|\"p$n: )" tests/face/urma tests/unit/urma || { echo "no test is named by pitfall p$n"; fail=1; }
 done
 unknown=$(comm -13 "$work/public" "$work/failing")
 [ -z "$unknown" ] || { echo "rows for what is no public function:" $unknown; fail=1; }
