@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The device under all ids: opened once, kept until the process ends, so that contexts that programs got from
 // rdma_get_devices stay what id->verbs is.
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "face/rdmacm/rdmacm_face.h"
 
 static struct ibv_context *context;
 static struct ibv_pd *domain; // of that context, made when the first id takes it
+static struct ibv_xrcd *xrc;  // likewise: of the targets and shared queues that ids make
 static struct cm_limits limits;
 static uint32_t opened_in; // cm.generation + 1 of the process that opened it
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
@@ -44,6 +46,7 @@ struct ibv_context *cm_device(void)
     if (!context || opened_in != cm.generation + 1) {
         context = open_it();
         domain = NULL;
+        xrc = NULL;
         opened_in = cm.generation + 1;
     }
     c = context;
@@ -63,6 +66,22 @@ struct ibv_pd *cm_domain(void)
     pd = domain;
     pthread_mutex_unlock(&opening);
     return pd;
+}
+
+struct ibv_xrcd *cm_xrcd(void)
+{
+    struct ibv_xrcd_init_attr attr = {
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
+    struct ibv_xrcd *x;
+
+    if (!cm_device())
+        return NULL;
+    pthread_mutex_lock(&opening);
+    if (!xrc)
+        xrc = ibv_open_xrcd(context, &attr);
+    x = xrc;
+    pthread_mutex_unlock(&opening);
+    return x;
 }
 
 const struct cm_limits *cm_limits(void)

@@ -240,6 +240,8 @@ static int complete_attr(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr
     if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
         (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
         return cm_fail(dock_refuse(EINVAL, "rdma_create_qp: the id has other completion queues"));
+    if (attr->qp_type == IBV_QPT_XRC_RECV) // completes nothing: that is its shared queues'
+        return 0;
     if (create_cqs(id, attr->send_cq || id->send_cq ? 0 : attr->cap.max_send_wr,
                    attr->recv_cq || id->recv_cq ? 0 : attr->cap.max_recv_wr))
         return -1;
@@ -270,6 +272,22 @@ static void exchange_ece(struct cm_id *id, struct ibv_qp *qp)
         id->local_ece.options = ece.options;
 }
 
+// An XRC target has an XRC domain and nothing else: the program's, or the one of all ids.
+static struct ibv_qp *create_target(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+    struct ibv_qp_init_attr_ex target = {
+        .qp_context = attr->qp_context, .qp_type = attr->qp_type, .comp_mask = IBV_QP_INIT_ATTR_XRCD};
+
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)) {
+        attr->xrcd = cm_xrcd();
+        if (!attr->xrcd)
+            return NULL;
+        attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+    }
+    target.xrcd = attr->xrcd;
+    return ibv_create_qp_ex(id->verbs, &target);
+}
+
 static int check_create(struct rdma_cm_id *id, const void *attr)
 {
     if (!cm_id_ok(id, "rdma_create_qp"))
@@ -289,13 +307,14 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
     if (check_create(id, attr) || complete_attr(id, attr))
         return -1;
-    qp = ibv_create_qp_ex(id->verbs, attr);
+    qp = attr->qp_type == IBV_QPT_XRC_RECV ? create_target(id, attr) : ibv_create_qp_ex(id->verbs, attr);
     if (!qp)
         goto no_queue;
     exchange_ece(cm_id(id), qp);
     if (prepare(cm_id(id), qp))
         goto not_prepared;
-    id->pd = qp->pd;
+    if (qp->pd) // a target has none
+        id->pd = qp->pd;
     id->qp = qp;
     return 0;
 
@@ -337,12 +356,33 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 
 // ---- shared receive queues
 
+// An XRC queue has a domain, and completes by itself.
+static int complete_xrc(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)) {
+        attr->xrcd = cm_xrcd();
+        if (!attr->xrcd)
+            return -1;
+        attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+    }
+    if (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)
+        return 0;
+    if (!id->recv_cq && create_cqs(id, 0, attr->attr.max_wr))
+        return -1;
+    attr->cq = id->recv_cq;
+    attr->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+    return 0;
+}
+
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
+    bool made;
     struct ibv_srq *srq;
+    int why;
 
     if (!cm_id_ok(id, "rdma_create_srq"))
         return -1;
+    made = !id->recv_cq;
     if (!attr || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || !id->verbs)
         return cm_fail(
             dock_refuse(EINVAL, "rdma_create_srq: no type given, or the id is not bound to a device"));
@@ -350,7 +390,17 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
         attr->pd = id->pd;
         attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     }
+    if (attr->srq_type == IBV_SRQT_XRC && complete_xrc(id, attr))
+        return -1;
     srq = ibv_create_srq_ex(id->verbs, attr);
+    if (!srq && made && id->recv_cq) {
+        why = errno;
+        ibv_destroy_cq(id->recv_cq);
+        ibv_destroy_comp_channel(id->recv_cq_channel);
+        id->recv_cq = NULL;
+        id->recv_cq_channel = NULL;
+        errno = why;
+    }
     if (!srq)
         return -1;
     id->srq = srq;

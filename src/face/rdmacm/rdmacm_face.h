@@ -211,6 +211,7 @@ struct ibv_context *cm_device(void);
 // The protection domain that every id which has found its device shows as its own, and who brings none uses:
 // one for the process. NULL and errno.
 struct ibv_pd *cm_domain(void);
+struct ibv_xrcd *cm_xrcd(void); // nameless, made when the first id needs it. NULL and errno
 struct cm_limits {
     uint8_t responder_resources, initiator_depth;
     uint32_t max_qp_wr;

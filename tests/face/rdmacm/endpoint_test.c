@@ -182,6 +182,106 @@ static void an_ack_timeout_that_was_set_is_the_queue_pairs(void **state)
     cm_both_close(&b);
 }
 
+// ---- XRC: the number of the shared queue comes as private data
+
+static void *send_by_number(void *arg)
+{
+    struct client *c = arg;
+    struct rdma_addrinfo *res = lookup("127.0.0.1", c->port, RAI_NUMERICHOST, RDMA_PS_IB, IBV_QPT_XRC_SEND);
+    struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 16}, .sq_sig_all = 1};
+    char text[16] = "to a number";
+    struct ibv_sge sge = {(uintptr_t)text, sizeof text, 0};
+    struct ibv_send_wr *bad, wr = {
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = IBV_WR_SEND,
+                                 .send_flags = IBV_SEND_INLINE,
+                             };
+    struct rdma_cm_id *id;
+    struct ibv_wc wc;
+
+    CHECK_INT(rdma_create_ep(&id, res, NULL, &attr), 0);
+    rdma_freeaddrinfo(res);
+    CHECK_INT(rdma_connect(id, NULL), 0);
+    memcpy(&wr.qp_type.xrc.remote_srqn, id->event->param.conn.private_data, 4);
+    CHECK_INT(ibv_post_send(id->qp, &wr, &bad), 0);
+    CHECK_INT(rdma_get_send_comp(id, &wc), 1);
+    CHECK_INT(wc.status, IBV_WC_SUCCESS);
+    CHECK_INT(rdma_disconnect(id), 0);
+    rdma_destroy_ep(id);
+    return NULL;
+}
+
+static void an_xrc_target_takes_messages_by_its_shared_queue(void **state)
+{
+    struct rdma_addrinfo *res = lookup("127.0.0.1", NULL, RAI_PASSIVE, RDMA_PS_IB, IBV_QPT_XRC_RECV);
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+    struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}};
+    struct rdma_cm_id *listener, *id;
+    struct client c = {.result = 0};
+    struct ibv_wc wc;
+    pthread_t t;
+    char buf[16];
+    uint32_t number;
+
+    (void)state;
+    CHECK_INT(rdma_create_ep(&listener, res, NULL, &attr), 0);
+    rdma_freeaddrinfo(res);
+    CHECK_INT(rdma_listen(listener, 0), 0);
+    snprintf(c.port, sizeof c.port, "%u", ntohs(rdma_get_src_port(listener)));
+    CHECK_INT(pthread_create(&t, NULL, send_by_number, &c), 0);
+    CHECK_INT(rdma_get_request(listener, &id), 0);
+    CHECK_INT(id->qp->qp_type, IBV_QPT_XRC_RECV);
+    CHECK(!id->recv_cq && !id->send_cq);
+    CHECK_INT(rdma_create_srq(id, NULL, &srq), 0);
+    CHECK_INT(ibv_get_srq_num(id->srq, &number), 0);
+    struct ibv_mr *mr = rdma_reg_msgs(id, buf, sizeof buf);
+    CHECK(mr != NULL);
+    CHECK_INT(rdma_post_recv(id, NULL, buf, sizeof buf, mr), 0);
+    struct rdma_conn_param p = {.private_data = &number, .private_data_len = sizeof number};
+    CHECK_INT(rdma_accept(id, &p), 0);
+    CHECK_INT(rdma_get_recv_comp(id, &wc), 1);
+    CHECK_INT(wc.status, IBV_WC_SUCCESS);
+    CHECK(!strcmp(buf, "to a number"));
+    CHECK_INT(rdma_disconnect(id), 0);
+    CHECK_INT(pthread_join(t, NULL), 0);
+    CHECK_INT(ibv_dereg_mr(mr), 0);
+    rdma_destroy_ep(id);
+    rdma_destroy_ep(listener);
+}
+
+// A queue pair that is made after it takes its receives there.
+static void a_shared_queue_of_an_id_is_its_queue_pairs(void **state)
+{
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = 2, .max_sge = 1}};
+    struct cm_both b;
+    struct ibv_wc wc;
+    char buf[2][16] = {"shared", ""};
+
+    (void)state;
+    cm_both_open(&b, RDMA_PS_TCP, 4);
+    cm_make_qp(b.active);
+    CHECK_INT(rdma_connect(b.active, NULL), 0);
+    cm_take_request(&b);
+    CHECK_INT(rdma_create_srq(b.passive, NULL, &srq), 0);
+    cm_make_qp(b.passive);
+    CHECK(b.passive->srq && b.passive->qp->srq == b.passive->srq);
+    struct ibv_mr *in = rdma_reg_msgs(b.passive, buf[1], 16), *out = rdma_reg_msgs(b.active, buf[0], 16);
+    CHECK_INT(rdma_post_recv(b.passive, NULL, buf[1], 16, in), 0);
+    CHECK_INT(rdma_accept(b.passive, NULL), 0);
+    cm_expect_ok(b.active_channel, RDMA_CM_EVENT_ESTABLISHED);
+    cm_expect_ok(b.passive_channel, RDMA_CM_EVENT_ESTABLISHED);
+    CHECK_INT(rdma_post_send(b.active, NULL, buf[0], 16, out, 0), 0);
+    CHECK_INT(rdma_get_recv_comp(b.passive, &wc), 1);
+    CHECK(!strcmp(buf[1], "shared"));
+    CHECK_INT(ibv_dereg_mr(in), 0);
+    CHECK_INT(ibv_dereg_mr(out), 0);
+    rdma_destroy_qp(b.passive);
+    rdma_destroy_srq(b.passive);
+    CHECK(!b.passive->srq);
+    cm_both_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +291,8 @@ int main(void)
         cmocka_unit_test(a_name_that_is_none_is_an_eai_error),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(an_ack_timeout_that_was_set_is_the_queue_pairs),
+        cmocka_unit_test(an_xrc_target_takes_messages_by_its_shared_queue),
+        cmocka_unit_test(a_shared_queue_of_an_id_is_its_queue_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
