@@ -19,7 +19,7 @@ enum { OUR_VENDOR = 0x02dd0c, OUR_PART = 1, MLX_VENDOR = 0x02c9, MLX_PART = 4119
 static const struct dock_profile profiles[] = {
     {"strict", OUR_VENDOR, OUR_PART, .arm_needs_channel = true},
     {"rxe", OUR_VENDOR, OUR_PART, .wrong_op_refused = true, .slot_free_at_execution = true,
-     .overrun_loses = true, .completions_stay = true, .atomics_apart = true},
+     .inline_in_pieces = true, .overrun_loses = true, .completions_stay = true, .atomics_apart = true},
     {"mlx5", MLX_VENDOR, MLX_PART, .early_post_lost = true, .misfit_is_no_memory = true,
      .depths_rounded = true, .atomics_apart = true},
     {"udma", OUR_VENDOR, OUR_PART, .full_is_invalid = true},
@@ -39,6 +39,7 @@ static const struct {
     SWITCH(slot_free_at_execution), SWITCH(full_is_invalid),    SWITCH(misfit_is_no_memory),
     SWITCH(depths_rounded),         SWITCH(overrun_loses),      SWITCH(completions_stay),
     SWITCH(atomics_apart),          SWITCH(arm_tells_old),      SWITCH(zero_length_checked),
+    SWITCH(inline_in_pieces),
 };
 
 static struct dock_profile chosen;

@@ -33,6 +33,10 @@ struct dock_profile {
     // Depths are rounded up at creation, and the caller is told: of queue pairs to a power of two, of CQs and
     // shared receive queues to one less. Else what is asked for is what there is.
     bool depths_rounded;
+    // The pieces of a request and its inline bytes have one place in the send queue, 16 bytes a piece: who
+    // asked for less of the one gets as much of it as the other takes, and is told. Else what is asked for is
+    // what there is.
+    bool inline_in_pieces;
     // A CQ without room loses the completion of a send, tells IBV_EVENT_CQ_ERR once and goes on, and so do
     // its queues; without room for that of a receive the receiving queue alone fails. Else the CQ is lost
     // with all its queues.

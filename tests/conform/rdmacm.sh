@@ -76,6 +76,16 @@ simple() { # LINE PORT LETTER SERVER CLIENT WORDS-OF-CLIENT [keep]
 
 simple rdma_server 7475 t "rdma_server -s 127.0.0.1 -p 7475" "rdma_client -s 127.0.0.1 -p 7475" 'rdma_client: end 0'
 program "rdma_server, rdma_client" rdmacm-utils "rdma_server (rdma_client) -s ADDRESS" "runs"
+
+# Its client sends inline without having asked for it: an adapter that gives more than was asked for takes that.
+export DRYDOCK_PROFILE=rxe
+simple "rdma_xserver -c r" 7471 '[tT]' "rdma_xserver -c r" "rdma_xclient -s 127.0.0.1 -c r" 'rdma_xclient: end 0'
+simple "rdma_xserver -c x" 7477 '[iIbB]' "rdma_xserver -p 7477 -c x" "rdma_xclient -s 127.0.0.1 -p 7477 -c x" \
+    'rdma_xclient: end 0'
+unset DRYDOCK_PROFILE
+program "rdma_xserver, rdma_xclient" rdmacm-utils \
+    "DRYDOCK_PROFILE=rxe: rdma_xserver (rdma_xclient -s ADDRESS) -c r; also -c x" "runs"
+
 simple cmtime 7476 t "cmtime -b 127.0.0.1 -p 7476" "cmtime -s 127.0.0.1 -p 7476 -c 100" '^destroy' keep
 
 program cmtime rdmacm-utils "cmtime -b ADDRESS; cmtime -s ADDRESS -c 100" "runs"

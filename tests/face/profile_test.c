@@ -39,9 +39,21 @@ static const struct row {
     int post_in_error;       // 0: taken and flushed, or lost, EINVAL
     bool lost_in_error;
     bool zero_checked; // the remote key of a request without bytes
+    bool in_pieces;    // inline bytes are granted where pieces were asked for, and the other way
 } rows[] = {
     {"strict", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = false},
-    {"rxe", 0x02dd0c, 0, EINVAL, EINVAL, 0, EINVAL, {5, 5, 5}, .survives = true, .stay = true, .apart = true},
+    {"rxe",
+     0x02dd0c,
+     0,
+     EINVAL,
+     EINVAL,
+     0,
+     EINVAL,
+     {5, 5, 5},
+     .survives = true,
+     .stay = true,
+     .apart = true,
+     .in_pieces = true},
     {"mlx5", 0x0002c9, 0, 0, 0, ENOMEM, ENOMEM, {8, 7, 7}, .apart = true},
     {"udma", 0x02dd0c, 0, EINVAL, 0, EINVAL, EINVAL, {5, 5, 5}, .kept = false},
     {"nonsense", 0x02dd0c, EINVAL, EINVAL, 0, ENOMEM, EINVAL, {5, 5, 5}, .kept = false}, // strict
@@ -95,6 +107,17 @@ static const struct row {
      .survives = true,
      .stay = true,
      .old_told = true},
+    {"rxe,-inline_in_pieces",
+     0x02dd0c,
+     0,
+     EINVAL,
+     EINVAL,
+     0,
+     EINVAL,
+     {5, 5, 5},
+     .survives = true,
+     .stay = true,
+     .apart = true},
     {"mlx5,-depths_rounded,-early_post_lost,-atomics_apart",
      0x0002c9,
      0,
@@ -229,7 +252,7 @@ static void misfit(const struct row *row)
     CHECK_INT(ibv_wr_complete(ex), row->misfit);
     wr.num_sge = 1;
     wr.send_flags |= IBV_SEND_INLINE;
-    sge[0].length = l.opt.inline_data + 1;
+    sge[0].length = (row->in_pieces ? 2 * sizeof *sge : l.opt.inline_data) + 1;
     CHECK_INT(post(&l, &wr), row->misfit);
     ibv_wr_start(ex);
     ibv_wr_rdma_write(ex, r.mr->rkey, (uintptr_t)r.buf);
@@ -267,6 +290,37 @@ static void depths(const struct row *row)
     CHECK_INT(ibv_destroy_cq(cq), 0);
     CHECK_INT(ibv_dealloc_pd(pd), 0);
     CHECK_INT(ibv_close_device(ctx), 0);
+}
+
+// What is granted, and what is there: so many inline bytes are taken.
+static void one_place(const struct row *row)
+{
+    static const struct {
+        uint32_t sge, bytes, sge_in_pieces, bytes_in_pieces;
+    } asked[] = {{1, 1, 1, 16}, {3, 20, 3, 48}, {1, 40, 2, 40}, {12, 192, 12, 192}};
+
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const struct end_options opt = {.sge = asked[i].sge, .inline_data = asked[i].bytes};
+        uint32_t most = row->in_pieces ? asked[i].bytes_in_pieces : asked[i].bytes;
+        struct ibv_qp_init_attr init;
+        struct ibv_qp_attr attr;
+        struct end l, r;
+
+        pair_open(&l, &r, &opt);
+        CHECK_INT(ibv_query_qp(l.qp, &attr, IBV_QP_CAP, &init), 0);
+        CHECK_INT(init.cap.max_send_sge, row->in_pieces ? asked[i].sge_in_pieces : asked[i].sge);
+        CHECK_INT(init.cap.max_inline_data, most);
+        struct ibv_sge sge = {(uintptr_t)l.buf, most, 0};
+        struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, r.mr->rkey);
+        wr.send_flags |= IBV_SEND_INLINE;
+        memset(l.buf, 0x5a, most);
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+        CHECK(!memcmp(l.buf, r.buf, most));
+        sge.length = most + 1;
+        CHECK_INT(post(&l, &wr), row->misfit);
+        pair_close(&l, &r);
+    }
 }
 
 // Posts of either kind in ERR, sends in both forms.
@@ -543,6 +597,7 @@ static void each_profile_does_what_its_row_says(void **state)
             foreign_op(&rows[i]);
             misfit(&rows[i]);
             depths(&rows[i]);
+            one_place(&rows[i]);
             in_error(&rows[i]);
             no_bytes(&rows[i]);
             overrun(&rows[i]);

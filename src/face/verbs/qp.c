@@ -149,10 +149,19 @@ void vb_qp_fill(struct vb_qp *qp, struct ibv_context *context, const struct ibv_
     qp->now = &qp->own;
 }
 
-static void round_depths(const struct dock_limits *l, struct ibv_qp_cap *cap)
+enum { PIECE = sizeof(struct ibv_sge) };
+
+// What there is where the profile gives more than was asked for. The limits hold as many inline bytes as
+// pieces.
+static void round_up(const struct dock_limits *l, struct ibv_qp_cap *cap)
 {
     cap->max_send_wr = dock_profile_depth(cap->max_send_wr, 0, l->max_qp_wr);
     cap->max_recv_wr = dock_profile_depth(cap->max_recv_wr, 0, l->max_qp_wr);
+    if (!dock_profile()->inline_in_pieces)
+        return;
+    if (cap->max_inline_data < cap->max_send_sge * PIECE)
+        cap->max_inline_data = cap->max_send_sge * PIECE;
+    cap->max_send_sge = cap->max_inline_data / PIECE;
 }
 
 enum form { PLAIN, BUILDERS, DIRECT };
@@ -175,7 +184,7 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, u
     qp->custom = custom;
     qp->cap = a->cap;
     if (form != DIRECT)
-        round_depths(dock_dev_limits(vb_dev(pd->context)), &qp->cap);
+        round_up(dock_dev_limits(vb_dev(pd->context)), &qp->cap);
     if (a->srq || sends_only(a))
         qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
     a->pd = pd;
