@@ -8,6 +8,8 @@
 #include "face/shmem/collective.h"
 #include "face/shmem/near.h"
 
+#define PIECE (64u << 10) // bytes of a reduction that are fetched at once
+
 // What was sent has arrived everywhere, and everybody has sent.
 static void complete(const struct osh_group *g)
 {
@@ -93,19 +95,27 @@ static char *room_for(size_t count, size_t size)
     return p;
 }
 
-// Combine what members [0, last] have into `sum`.
-static void combine(const struct osh_group *g, char *sum, const void *source, size_t count,
+// What members [0, last] have, together, to `to`, which no source shares a byte with. In pieces: what is
+// fetched stays in the inner caches, and no call takes new pages for all of it.
+static void combine(const struct osh_group *g, char *to, const char *source, size_t count,
                     const struct osh_op *op, int last)
 {
-    char *part = room_for(count, op->size);
+    size_t most = PIECE / op->size;
+    char *part = room_for(count < most ? count : most, op->size);
 
-    for (int i = 0; i <= last; i++)
-        if (i == 0) {
-            osh_get(osh.ctx, sum, source, count * op->size, osh_member(g, 0));
-        } else {
-            osh_get(osh.ctx, part, source, count * op->size, osh_member(g, i));
-            op->combine(sum, part, count);
+    for (size_t at = 0; at < count; at += most) {
+        size_t n = count - at < most ? count - at : most;
+        char *sum = to + at * op->size;
+        const char *from = source + at * op->size;
+        if (last < 0)
+            memset(sum, 0, n * op->size);
+        else
+            osh_get(osh.ctx, sum, from, n * op->size, osh_member(g, 0));
+        for (int i = 1; i <= last; i++) {
+            osh_get(osh.ctx, part, from, n * op->size, osh_member(g, i));
+            op->combine(sum, part, n);
         }
+    }
     free(part);
 }
 
@@ -120,15 +130,17 @@ static bool overlap(const void *a, const void *b, size_t len)
 static void combine_to(const struct osh_group *g, void *dest, const void *source, size_t count,
                        const struct osh_op *op, int last)
 {
-    char *sum = room_for(count, op->size);
-
     osh_sync(g); // every source is ready
-    combine(g, sum, source, count, op, last);
-    if (overlap(dest, source, count * op->size))
+    if (overlap(dest, source, count * op->size)) {
+        char *sum = room_for(count, op->size);
+        combine(g, sum, source, count, op, last);
         osh_sync(g); // nobody reads a source any more
-    memcpy(dest, sum, count * op->size);
+        memcpy(dest, sum, count * op->size);
+        free(sum);
+    } else {
+        combine(g, dest, source, count, op, last);
+    }
     osh_sync(g);
-    free(sum);
 }
 
 void osh_scan(const struct osh_group *g, void *dest, const void *source, size_t count,

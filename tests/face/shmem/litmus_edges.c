@@ -77,6 +77,31 @@ static void reuse(void)
     shmem_free(v);
 }
 
+// Longer than what is fetched at once, and no multiple of it: apart and in place.
+static void long_reductions(void)
+{
+    enum { MANY = 20011 };
+    long *v = shmem_malloc(MANY * sizeof *v), *sum = shmem_malloc(MANY * sizeof *sum);
+    int sums = 1, scans = 1, in_place = 1;
+
+    for (long i = 0; i < MANY; i++)
+        v[i] = me * 3 + i;
+    shmem_long_sum_reduce(SHMEM_TEAM_WORLD, sum, v, MANY);
+    for (long i = 0; i < MANY; i++)
+        sums &= sum[i] == 3L * n * (n - 1) / 2 + n * i;
+    shmem_long_sum_exscan(SHMEM_TEAM_WORLD, sum, v, MANY);
+    for (long i = 0; i < MANY; i++)
+        scans &= sum[i] == 3L * me * (me - 1) / 2 + me * i;
+    shmem_long_sum_reduce(SHMEM_TEAM_WORLD, v, v, MANY);
+    for (long i = 0; i < MANY; i++)
+        in_place &= v[i] == 3L * n * (n - 1) / 2 + n * i;
+    must("E04", sums, "a long sum");
+    must("E04", scans, "a long exclusive scan, zeros on the first");
+    must("E04", in_place, "a long reduction in place");
+    shmem_free(sum);
+    shmem_free(v);
+}
+
 static void the_heap(void)
 {
     must("E05", shmem_malloc(0) == NULL, "malloc(0)");
@@ -135,6 +160,7 @@ void litmus_edges(void)
     compare_all_ways();
     broadcast_root();
     reuse();
+    long_reductions();
     the_heap();
     short_flag();
 }
