@@ -456,6 +456,26 @@ static void *destroy_qp(void *arg)
     return NULL;
 }
 
+static void a_send_queue_that_was_drained_is_told(void **state)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+    struct ibv_async_event event;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    CHECK_INT(ibv_modify_qp(l.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+    CHECK(readable(l.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(l.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_SQ_DRAINED);
+    CHECK(event.element.qp == l.qp);
+    ibv_ack_async_event(&event);
+    attr.en_sqd_async_notify = 0; // and who does not ask is not told
+    CHECK_INT(ibv_modify_qp(r.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+    CHECK(!readable(r.ctx->async_fd, 50));
+    pair_close(&l, &r);
+}
+
 // C35: several events in one wake-up; each blocks the destruction of its own object until acknowledged.
 static void a_burst_of_events_is_read_one_by_one(void **state)
 {
@@ -509,6 +529,7 @@ int main(void)
         cmocka_unit_test(c08_a_cq_that_may_overrun_keeps_the_newest),
         cmocka_unit_test(an_srq_tells_once_that_it_fell_below_its_limit),
         cmocka_unit_test(the_last_wqe_of_a_queue_with_srq_is_told),
+        cmocka_unit_test(a_send_queue_that_was_drained_is_told),
         cmocka_unit_test(a_burst_of_events_is_read_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

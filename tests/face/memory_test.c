@@ -21,6 +21,29 @@ static void transfer(struct end *l, enum ibv_wr_opcode op, uint64_t raddr, uint3
     expect_wc(l->cq, 1, s, NULL);
 }
 
+// Relaxed order is a licence that nobody must use; others of the optional range are not ours to know.
+static void a_region_with_optional_rights_is_as_any(void **state)
+{
+    static const unsigned flags[] = {IBV_ACCESS_RELAXED_ORDERING, IBV_ACCESS_HUGETLB,
+                                     IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_ON_DEMAND,
+                                     IBV_ACCESS_OPTIONAL_RANGE};
+    enum { IOVA = 0x1000 };
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        struct ibv_mr *mr = ibv_reg_mr_iova2(r.pd, r.buf, 64, IOVA, FULL_ACCESS | flags[i]);
+
+        CHECK(mr != NULL);
+        memset(l.buf, 0x41 + (int)i, 64);
+        transfer(&l, IBV_WR_RDMA_WRITE, IOVA, mr->rkey, IBV_WC_SUCCESS);
+        CHECK(!memcmp(l.buf, r.buf, 64));
+        CHECK_INT(ibv_dereg_mr(mr), 0);
+    }
+    pair_close(&l, &r);
+}
+
 static void a_region_moves_under_its_keys(void **state)
 {
     static char elsewhere[4096];
@@ -293,6 +316,7 @@ static void there_are_no_connection_options_beyond_the_vendor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_region_with_optional_rights_is_as_any),
         cmocka_unit_test(a_region_moves_under_its_keys),
         cmocka_unit_test(a_region_loses_a_right),
         cmocka_unit_test(a_region_goes_to_another_domain),

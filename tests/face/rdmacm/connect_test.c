@@ -241,6 +241,36 @@ static void accepting_fails_when_who_asked_has_gone(void **state)
     close_both();
 }
 
+// Options of a vendor, which ids without a queue pair carry for the program.
+static void options_of_a_vendor_are_carried_both_ways(void **state)
+{
+    struct ibv_ece asked = {.vendor_id = 0x1234, .options = 0x55},
+                   said = {.vendor_id = 0x1234, .options = 0x11};
+    struct rdma_conn_param p = {.responder_resources = 1, .initiator_depth = 1, .qp_num = 7};
+    struct ibv_ece got;
+
+    (void)state;
+    for (int accepted = 0; accepted < 2; accepted++) {
+        cm_both_open(&b, RDMA_PS_TCP, 4);
+        CHECK_INT(rdma_set_local_ece(b.active, &asked), 0);
+        CHECK_INT(rdma_connect(b.active, &p), 0);
+        cm_take_request(&b);
+        CHECK_INT(rdma_get_remote_ece(b.passive, &got), 0);
+        CHECK(got.vendor_id == asked.vendor_id && got.options == asked.options && !got.comp_mask);
+        if (accepted) {
+            CHECK_INT(rdma_set_local_ece(b.passive, &said), 0);
+            CHECK_INT(rdma_accept(b.passive, &p), 0);
+            cm_expect_ok(b.active_channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+            CHECK_INT(rdma_get_remote_ece(b.active, &got), 0);
+            CHECK(got.vendor_id == said.vendor_id && got.options == said.options);
+        } else {
+            CHECK_INT(rdma_reject_ece(b.passive, NULL, 0), 0);
+            cm_expect_status(b.active_channel, RDMA_CM_EVENT_REJECTED, 35);
+        }
+        close_both();
+    }
+}
+
 // With an id that has no queue pair the program moves its own.
 static void an_external_queue_pair_is_established_by_hand(void **state)
 {
@@ -354,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_request_beyond_the_backlog_is_rejected),
         cmocka_unit_test(requests_that_wait_are_rejected_when_the_listener_goes),
         cmocka_unit_test(accepting_fails_when_who_asked_has_gone),
+        cmocka_unit_test(options_of_a_vendor_are_carried_both_ways),
         cmocka_unit_test(an_external_queue_pair_is_established_by_hand),
         cmocka_unit_test(a_notified_connection_is_established),
         cmocka_unit_test(a_peer_that_says_nothing_is_unreachable),
