@@ -295,6 +295,59 @@ static void moderate(struct end *e, uint16_t count, uint16_t period_us)
     CHECK_INT(ibv_modify_cq(e->cq, &attr), 0);
 }
 
+static void an_invalid_request_is_an_event_at_the_responder(void **state)
+{
+    struct ibv_async_event event;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 0, 0);
+    wr.wr.atomic.remote_addr = (uintptr_t)r.buf + 1; // across words
+    wr.wr.atomic.rkey = r.mr->rkey;
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_REM_INV_REQ_ERR, NULL);
+    CHECK(readable(r.ctx->async_fd, 5000));
+    CHECK_INT(ibv_get_async_event(r.ctx, &event), 0);
+    CHECK_INT(event.event_type, IBV_EVENT_QP_REQ_ERR);
+    CHECK(event.element.qp == r.qp);
+    ibv_ack_async_event(&event);
+    pair_close(&l, &r);
+}
+
+// A queue in RTR that is reached learns that its peer is there; once.
+static void the_first_message_to_a_queue_in_rtr_is_told(void **state)
+{
+    struct end_address left, right;
+    struct ibv_async_event event;
+    struct end l, r;
+
+    (void)state;
+    end_open(&l, NULL);
+    end_open(&r, NULL);
+    left = end_address(&l);
+    right = end_address(&r);
+    end_to_rtr(&r, &left);
+    end_to_rts(&l, &right);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE_WITH_IMM, &sge, right.addr, right.rkey);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(post_recv(&r, 2, 0, 0), 0);
+        CHECK_INT(post(&l, &wr), 0);
+        expect_wc(l.cq, 1, IBV_WC_SUCCESS, NULL);
+        expect_wc(r.rcq, 2, IBV_WC_SUCCESS, NULL);
+        CHECK(readable(r.ctx->async_fd, i ? 50 : 5000) == !i);
+        if (i)
+            break;
+        CHECK_INT(ibv_get_async_event(r.ctx, &event), 0);
+        CHECK_INT(event.event_type, IBV_EVENT_COMM_EST);
+        CHECK(event.element.qp == r.qp);
+        ibv_ack_async_event(&event);
+    }
+    pair_close(&l, &r);
+}
+
 // An event after so many completions or so long after the first, whichever is earlier; at once when switched
 // off.
 static void events_are_moderated(void **state)
@@ -524,6 +577,8 @@ int main(void)
         cmocka_unit_test(too_many_acknowledges_are_ignored),
         cmocka_unit_test(no_event_is_eagain_when_non_blocking),
         cmocka_unit_test(a_bad_key_is_an_access_event_at_the_responder),
+        cmocka_unit_test(an_invalid_request_is_an_event_at_the_responder),
+        cmocka_unit_test(the_first_message_to_a_queue_in_rtr_is_told),
         cmocka_unit_test(events_are_moderated),
         cmocka_unit_test(an_overrun_is_one_cq_err),
         cmocka_unit_test(c08_a_cq_that_may_overrun_keeps_the_newest),
