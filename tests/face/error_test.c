@@ -194,31 +194,29 @@ static void rights_of_region_and_queue_are_both_needed(void **state)
                                              IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_SEND};
 
     (void)state;
-    for (unsigned m = 0; m < 6; m++)
-        for (unsigned q = 0; q < 4; q++)
-            for (unsigned o = 0; o < 5; o++) {
-                struct end_options right = {.mr_access = mr_rights[m], .qp_access = qp_rights[q]};
-                bool extended = (m + q + o) & 1;
-                struct end_options left = {.extended_cq = extended};
-                struct end l, r;
-                end_open(&l, &left);
-                end_open(&r, &right);
-                struct end_address la = end_address(&l), ra = end_address(&r);
-                end_to_rts(&l, &ra);
-                end_to_rts(&r, &la);
-                CHECK_INT(post_recv(&r, 9, 0, 8), 0);
-                struct ibv_sge sge = end_sge(&l, 0, 8);
-                struct ibv_send_wr wr = send_wr(1, ops[o], &sge, ra.addr, ra.rkey);
-                CHECK_INT(post(&l, &wr), 0);
-                enum ibv_wc_status expected = expected_status(ops[o], r.opt.mr_access, r.opt.qp_access);
-                int got = status_of_next(l.cq, extended);
-                if (got != (int)expected)
-                    check_failed(
-                        __FILE__, __LINE__, "opcode %d, region %#x, queue %#x, %s: expected %s, got %d (%s)",
-                        ops[o], r.opt.mr_access, r.opt.qp_access, extended ? "start_poll" : "poll_cq",
-                        ibv_wc_status_str(expected), got, ibv_wc_status_str((enum ibv_wc_status)got));
-                pair_close(&l, &r);
-            }
+    for (unsigned cell = 0; cell < 6 * 4 * 5 * 2; cell++) {
+        unsigned m = cell / 40, q = cell / 10 % 4, o = cell / 2 % 5;
+        bool extended = cell & 1;
+        struct end_options right = {.mr_access = mr_rights[m], .qp_access = qp_rights[q]};
+        struct end_options left = {.extended_cq = extended};
+        struct end l, r;
+        end_open(&l, &left);
+        end_open(&r, &right);
+        struct end_address la = end_address(&l), ra = end_address(&r);
+        end_to_rts(&l, &ra);
+        end_to_rts(&r, &la);
+        CHECK_INT(post_recv(&r, 9, 0, 8), 0);
+        struct ibv_sge sge = end_sge(&l, 0, 8);
+        struct ibv_send_wr wr = send_wr(1, ops[o], &sge, ra.addr, ra.rkey);
+        CHECK_INT(post(&l, &wr), 0);
+        enum ibv_wc_status expected = expected_status(ops[o], r.opt.mr_access, r.opt.qp_access);
+        int got = status_of_next(l.cq, extended);
+        if (got != (int)expected)
+            check_failed(__FILE__, __LINE__, "opcode %d, region %#x, queue %#x, %s: expected %s, got %d (%s)",
+                         ops[o], r.opt.mr_access, r.opt.qp_access, extended ? "start_poll" : "poll_cq",
+                         ibv_wc_status_str(expected), got, ibv_wc_status_str((enum ibv_wc_status)got));
+        pair_close(&l, &r);
+    }
 }
 
 // READ and atomics write into local memory: without LOCAL_WRITE that is a local protection error.
