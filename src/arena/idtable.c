@@ -88,16 +88,25 @@ static void reap(struct dock_idtable *t)
     }
 }
 
-// The free block that was freed longest ago, 0 if there is none.
-static uint32_t oldest_free(const struct dock_idtable *t)
+// Of [first, end) the free block that was freed longest ago, 0 if there is none.
+static uint32_t oldest_of(const struct dock_idtable *t, uint32_t first, uint32_t end)
 {
     uint32_t best = 0;
 
-    for (uint32_t block = 1; block < DOCK_SLOTS; block++)
+    for (uint32_t block = first; block < end; block++)
         if (dock_acquire32(&t->rec[block].who) == 0 &&
             (!best || dock_peek64(&t->rec[block].freed) < dock_peek64(&t->rec[best].freed)))
             best = block;
     return best;
+}
+
+// There are programs that take an id for wrong which is not below the number of queues that a device
+// announces, rounded up to 65,536 (UMDK's umq). So ids stay below that as long as there are any.
+static uint32_t oldest_free(const struct dock_idtable *t)
+{
+    uint32_t low = oldest_of(t, 1, DOCK_LOW_BLOCKS);
+
+    return low ? low : oldest_of(t, DOCK_LOW_BLOCKS, DOCK_SLOTS);
 }
 
 static int no_block(void)
@@ -111,7 +120,8 @@ static int no_block(void)
 static int take_slot(struct dock_idtable *t, uint32_t *slot)
 {
     for (unsigned tries = 0; tries < DOCK_SLOTS; tries++) {
-        uint32_t s = oldest_free(t);
+        // Low ones that are all locked must not hide the others.
+        uint32_t s = tries < DOCK_LOW_BLOCKS ? oldest_free(t) : oldest_of(t, 1, DOCK_SLOTS);
         int ret = s ? dock_idfile_hold(t->file, s) : no_block();
 
         if (!ret)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The table of id blocks: a small file in the runtime directory that every device maps. Queue ids are 20
 // bits; 4,096 blocks of 256. The record of a block names the device that owns it, so an id leads to its
-// owner through one load. Freed blocks are reused last. Block 0 is never given: its ids, 1 to 255, are there
-// to be chosen, and each has an owner of its own.
-// Whoever comes first makes the file. Changes are made under a POSIX record lock on it, which a dying
-// process gives back, so the table has no half-made state to repair.
+// owner through one load. Freed blocks are reused last, but the first 255 before all others. Block 0 is never
+// given: its ids, 1 to 255, are there to be chosen, and each has an owner of its own. Whoever comes first
+// makes the file. Changes are made under a POSIX record lock on it, which a dying process gives back, so the
+// table has no half-made state to repair.
 #ifndef DOCK_ARENA_IDTABLE_H
 #define DOCK_ARENA_IDTABLE_H
 

@@ -14,6 +14,7 @@ typedef uint32_t dock_who;
 #define DOCK_BLOCK_SHIFT 8 // a block is 256 queue ids
 #define DOCK_ID_BITS 20
 #define DOCK_ID_MASK ((1u << DOCK_ID_BITS) - 1)
+#define DOCK_LOW_BLOCKS 256u // blocks below it are given before others
 #define DOCK_CHOSEN_MAX 255u // ids up to it are taken one by one, by who asks for them
 
 static inline dock_who dock_who_make(uint32_t slot, uint32_t incarnation)

@@ -123,7 +123,7 @@ static void evicting_an_old_incarnation_does_not_hurt_the_new_one(void **state)
     assert_int_equal(dock_idtable_life(&ids, who), DOCK_LIFE_ALIVE);
     dock_idtable_evict(&ids, who);
     dock_idtable_leave(&ids, who);
-    for (int i = 0; i < 4095; i++) { // until it is the slot's turn again
+    for (unsigned i = 0; i < DOCK_LOW_BLOCKS; i++) { // until it is the slot's turn again
         dock_who next;
         assert_int_equal(dock_idtable_join(&ids, &next), 0);
         assert_false(dock_idtable_evicted(&ids, next));

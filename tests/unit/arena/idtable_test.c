@@ -117,16 +117,65 @@ static void a_block_of_another_is_not_given_back(void **state)
 static void blocks_that_were_never_used_come_first_then_the_longest_free(void **state)
 {
     dock_who who = join();
-    uint32_t first[3] = {more(who), more(who), more(who)};
+    uint32_t first[3] = {more(who), more(who), more(who)}, high;
 
     (void)state;
     dock_idtable_less(&ids, who, first[1]);
     dock_idtable_less(&ids, who, first[0]);
-    for (uint32_t block = 5; block < DOCK_SLOTS; block++)
+    for (uint32_t block = 5; block < DOCK_LOW_BLOCKS; block++)
         assert_int_equal(more(who), block);
     assert_int_equal(more(who), first[1]);
     assert_int_equal(more(who), first[0]);
+    high = more(who);
+    assert_int_equal(high, DOCK_LOW_BLOCKS);
+    dock_idtable_less(&ids, who, high);
+    for (uint32_t block = DOCK_LOW_BLOCKS + 1; block < DOCK_SLOTS; block++)
+        assert_int_equal(more(who), block);
+    assert_int_equal(more(who), high);
     dock_idtable_leave(&ids, who);
+}
+
+// However many devices there were before.
+static void ids_stay_low_as_long_as_low_ones_are_free(void **state)
+{
+    (void)state;
+    for (uint32_t life = 0; life < 3 * DOCK_LOW_BLOCKS; life++) {
+        dock_who who = join();
+        assert_true(dock_who_slot(who) < DOCK_LOW_BLOCKS && more(who) < DOCK_LOW_BLOCKS);
+        dock_idtable_leave(&ids, who);
+    }
+}
+
+// Their owners live, by their locks, though their records are free.
+static void low_blocks_that_are_all_locked_do_not_hide_the_others(void **state)
+{
+    off_t low = (off_t)(sizeof(struct dock_idhead) + sizeof(struct dock_idrec));
+    struct flock all = {.l_type = F_WRLCK,
+                        .l_start = low,
+                        .l_len = (off_t)((DOCK_LOW_BLOCKS - 1) * sizeof(struct dock_idrec))};
+    int told[2], fd;
+    dock_who who;
+    char c = 0;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(told), 0);
+    child = fork();
+    if (!child) {
+        fd = openat(dir.fd, DOCK_IDFILE_NAME, O_RDWR);
+        c = fd >= 0 && !fcntl(fd, F_SETLK, &all) ? 'y' : 'n';
+        (void)!write(told[1], &c, 1);
+        pause();
+    }
+    assert_int_equal(read(told[0], &c, 1), 1);
+    assert_int_equal(c, 'y');
+    who = join();
+    assert_true(dock_who_slot(who) >= DOCK_LOW_BLOCKS);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    dock_idtable_leave(&ids, who);
+    close(told[0]);
+    close(told[1]);
 }
 
 static void an_id_of_block_zero_is_chosen_by_one(void **state)
@@ -183,7 +232,7 @@ static void the_same_slot_gets_a_new_incarnation_each_time(void **state)
 
     (void)state;
     dock_idtable_leave(&ids, old);
-    for (int i = 1; i < 4095; i++) // until it is slot 1's turn again
+    for (unsigned i = 1; i < DOCK_LOW_BLOCKS - 1; i++) // until it is slot 1's turn again
         dock_idtable_leave(&ids, join());
     dock_who again = join();
     assert_int_equal(dock_who_slot(again), 1);
@@ -389,6 +438,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_that_were_never_used_come_first_then_the_longest_free, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(an_id_of_block_zero_is_chosen_by_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(ids_stay_low_as_long_as_low_ones_are_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(low_blocks_that_are_all_locked_do_not_hide_the_others, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_table_is_full_after_4095_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_slot_gets_a_new_incarnation_each_time, setup, teardown),
         cmocka_unit_test_setup_teardown(incarnations_wrap_and_leave_out_zero, setup, teardown),
