@@ -1,14 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # timeout: 240
-# Debian's own ibv_rc_pingpong on our library, both ends under valgrind: no invalid access, nothing lost. What the
-# program itself keeps until it ends can be reached, and is none of ours.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=$(cd "${DRYDOCK_BUILD:-build/dev}" && pwd) || exit 1
-command -v valgrind >/dev/null || { echo "skipped: not installed: valgrind"; exit 77; }
+# Debian's own ibv_rc_pingpong on our library, both ends under valgrind: no invalid access, nothing lost.
+. "$(dirname "$0")/valgrind_lib.sh"
 command -v ibv_rc_pingpong >/dev/null || { echo "skipped: not installed: ibverbs-utils"; exit 77; }
-grep -q 'fsanitize=' "$build/build.ninja" 2>/dev/null && { echo "a sanitizer build does not run under valgrind"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 
@@ -19,8 +14,7 @@ listens() { # PORT
 }
 
 end_of_pair() { # the program's further options
-    LD_LIBRARY_PATH=$build/lib timeout -k 5 100 valgrind -q --error-exitcode=9 --leak-check=full \
-        --errors-for-leak-kinds=definite,possible ibv_rc_pingpong -c -n 50 -g 0 -p "$port" "$@" 2>&1
+    LD_LIBRARY_PATH=$build/lib timeout -k 5 100 "${valgrind[@]}" ibv_rc_pingpong -c -n 50 -g 0 -p "$port" "$@" 2>&1
 }
 
 port=$((20000 + $$ % 10000))
