@@ -131,6 +131,7 @@ extern struct osh osh;
 struct osh_head {
     uint64_t word[OSH_TEAMS][OSH_WORDS];
     uint64_t mask[2]; // what team splits agree on: source and result
+    dock_a32 cpu;     // where this PE was when it last waited long, and 1 (wait.c)
 };
 
 static inline struct osh_head *osh_head(void)

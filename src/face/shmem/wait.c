@@ -2,11 +2,12 @@
 // A thread that looks at memory until it changes: it spins, helps with work of its own process that is left,
 // lets others run, and looks now and then whether the job still stands. Where each PE can have a processor it
 // spins for some tens of microseconds: whoever yields at once comes back much later on a busy machine, and
-// the PE that it waits for then waits for it.
+// the PE that it waits for then waits for it. Unless both are on one processor at the moment.
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "face/shmem/near.h"
 #include "face/shmem/shmem_face.h"
 
 #define SPINS_WITH_ROOM 2048u
@@ -28,12 +29,29 @@ unsigned osh_spins(void)
     return osh.n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS_WITH_ROOM : OSH_HELP_EVERY;
 }
 
+// Does another PE wait, or did when it last did, on the processor that this one is on? Then each look keeps
+// it from its work. Every PE says where it is in the head of its heap.
+static bool beside_another(void)
+{
+    uint32_t here = (uint32_t)sched_getcpu() + 1; // 0: never said
+
+    dock_set32(&osh_head()->cpu, here); // a hint, of any age
+    for (int pe = 0; pe < osh.n; pe++) {
+        const struct osh_pe *p = &osh.pe[pe];
+        if (pe == osh.me || !p->heap || dock_peek32(&p->peer->dead))
+            continue;
+        if (dock_peek32(&((const struct osh_head *)(const void *)p->heap)->cpu) == here)
+            return true;
+    }
+    return false;
+}
+
 void osh_pause_long(unsigned looks)
 {
     static const struct timespec nap = {.tv_nsec = 20000};
 
     help();
-    if (looks < osh.spins)
+    if (looks < osh.spins && !beside_another())
         return;
     osh_job_check(); // each time: on a busy machine the next one may come after a second
     if (looks < YIELDS)
