@@ -50,8 +50,14 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
     if (attr->ring)
         memset(ring, 0, ring_bytes(size)); // what is allocated is clear
     dock_cqring_format(cq->rec, ring, off, size, attr->depth, cq->id, flags_of(attr), start);
-    cq->ci = start;
-    return dock_cqview_open(&a->view, cq->rec_off, &cq->view);
+    dock_set32(&cq->ci, start);
+    err = dock_cqview_open(&a->view, cq->rec_off, &cq->view);
+    if (err)
+        return err;
+    cq->look_mask = size - 1;
+    cq->look_shift = cq->view.shift;
+    dock_set64(&cq->look, cq->view.flags & DOCK_CQ_OVERWRITE ? 0 : (uintptr_t)cq->view.ring);
+    return 0;
 }
 
 static void enlist(struct dock_dev *dev, struct dock_cq *cq)
@@ -203,25 +209,25 @@ static bool stays(const struct dock_qp *qp)
 // Nobody need poll for what is no more: room for others now, unless a poller goes by without the lock.
 static void pass_over(struct dock_cq *cq)
 {
-    uint32_t dw0;
+    uint32_t ci = dock_peek32(&cq->ci), dw0;
 
-    while (!cq->lock_free && dock_cq_look(&cq->view, cq->ci, &dw0) && dw0 & DOCK_CQE_SKIP)
-        cq->ci++;
-    dock_publish32(&cq->rec->ci, cq->ci); // pairs with has_room in ring/cqring.c
+    while (!cq->lock_free && dock_cq_look(&cq->view, ci, &dw0) && dw0 & DOCK_CQE_SKIP)
+        dock_set32(&cq->ci, ++ci);
+    dock_publish32(&cq->rec->ci, ci); // pairs with has_room in ring/cqring.c
 }
 
 void dock_cq_forget(struct dock_cq *cq, struct dock_qp *qp, bool for_good)
 {
     bool stay = for_good && stays(qp), overwrite = cq->view.flags & DOCK_CQ_OVERWRITE;
-    uint32_t dw0, ci, tail = 0;
+    uint32_t dw0, ci, first, tail = 0;
 
     dock_spin_lock(&cq->lock);
     if (overwrite) { // whose producers do not wait for us to leave an entry
         tail = dock_cq_hold(&cq->view, &cq->dev->waiter);
-        cq->ci = dock_cq_oldest_of(&cq->view, cq->ci, tail);
+        dock_set32(&cq->ci, dock_cq_oldest_of(&cq->view, dock_peek32(&cq->ci), tail));
     }
-    ci = cq->ci;
-    for (struct dock_cqe *e; ci - cq->ci < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
+    first = ci = dock_peek32(&cq->ci);
+    for (struct dock_cqe *e; ci - first < cq->view.size && (e = dock_cq_look(&cq->view, ci, &dw0)); ci++) {
         uint64_t id;
         int err = 0;
         if (dock_cqe_local(e) != qp->number || dw0 & DOCK_CQE_SKIP)

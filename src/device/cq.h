@@ -2,6 +2,7 @@
 // Polling: begin, next until it returns 0, end. `end` writes the consumer index that the producers look at,
 // once per call.
 //
+//     if (dock_cq_idle(cq))  ...there is nothing...
 //     dock_cq_begin(cq);
 //     while (n < max && (r = dock_cq_next(cq, &wc)) > 0)  ...translate...
 //     dock_cq_end(cq);
@@ -28,6 +29,9 @@ struct dock_wc {
     struct dock_qp *qp;
 };
 
+// Nothing to poll, nor work that waits for a poller? One look without the lock, for who polls and polls.
+// false says nothing.
+bool dock_cq_idle(const struct dock_cq *cq);
 void dock_cq_begin(struct dock_cq *cq);
 // 1: *wc filled, the slots it covers are free. 0: empty (the caller of an empty poll has by then helped with
 // waiting work). -EOVERFLOW: the CQ was overrun and is unusable (DOCK_EVENT_CQ_ERR told).

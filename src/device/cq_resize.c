@@ -19,15 +19,18 @@ static int move(struct dock_cq *cq, uint32_t depth)
     struct dock_arena *a = &cq->dev->arena;
     uint32_t size = dock_cq_ring_size(depth, cq->view.flags & DOCK_CQ_OVERWRITE);
     uint64_t off, bytes = (uint64_t)size * sizeof(struct dock_cqe);
+    uint32_t ci = dock_peek32(&cq->ci);
     int err = dock_arena_alloc(a, bytes, 64, &off);
 
     if (err)
         return err;
-    err = dock_cqring_move(&cq->view, &cq->dev->waiter, dock_arena_at(a, off), off, size, depth, &cq->ci);
+    dock_set64(&cq->look, 0); // before the ring is anybody else's: the arena's lock is in between
+    err = dock_cqring_move(&cq->view, &cq->dev->waiter, dock_arena_at(a, off), off, size, depth, &ci);
     if (err) {
         dock_arena_free(a, off, bytes);
         return err;
     }
+    dock_set32(&cq->ci, ci);
     if (cq->ring_bytes)
         dock_arena_free(a, cq->ring_off, cq->ring_bytes);
     cq->ring_off = off;

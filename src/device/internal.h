@@ -102,7 +102,11 @@ struct dock_cq {
     uint64_t rec_off, own_bytes;   // the record and, unless it is the caller's, its first ring
     uint64_t ring_off, ring_bytes; // of the ring that it was resized to; 0 bytes: never
     uint32_t id;
-    uint32_t ci;
+    dock_a32 ci; // of the next entry; changed under the lock
+    // For who looks without the lock: the ring that it was made with, struct dock_cqe *; 0 when that is no
+    // more what producers write into, or they overwrite what stands there.
+    dock_a64 look;
+    uint32_t look_mask, look_shift;
     uint64_t freed; // slots of send queues
     dock_a32 lock;
     bool lock_free;
@@ -287,6 +291,8 @@ struct dock_outcome {
     uint8_t op;
 };
 void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o); // the WR sq->retired
+// Its completion alone: opcode and status as dw0 has them.
+void dock_sq_publish(struct dock_sq *sq, uint32_t dw0, uint32_t bytes, uint32_t last_block, uint32_t target);
 void dock_sq_reap(struct dock_sq *sq);
 // Wait until all that was started is finished: a late fabric owes it. The token is held.
 void dock_sq_land(struct dock_sq *sq);
@@ -455,6 +461,8 @@ void dock_cq_overrun(struct dock_cq *cq);
 uint32_t dock_cq_ring_size(uint32_t depth, bool ignore_overrun);
 
 // ---- complete.c
+// It could not be put there; `first`: nobody was told yet. 0: that is as it should be, or `err`.
+int dock_cq_denied(struct dock_cq *cq, int err, bool first);
 int dock_cq_put(struct dock_cq *cq, const struct dock_cqe *e, bool solicited);
 
 // ---- chan.c

@@ -5,24 +5,43 @@
 
 #include "device/internal.h"
 
-static void publish(struct dock_sq *sq, const struct dock_outcome *o)
+// Written where it lies: what no consumer of a send's completion looks at keeps what it held.
+static void fill(const struct dock_sq *sq, struct dock_cqe *e, uint32_t bytes, uint32_t last_block,
+                 uint32_t target)
 {
-    struct dock_qp *qp = sq->qp;
-    struct dock_cqe e = {
-        .idx_local = (o->last_block & 0xffff) | qp->number << 16,
-        .local_remote = (qp->number >> 16 & 0xf) | (o->target & DOCK_ID_MASK) << 4,
-        .tpn = o->target,
-        .cookie = {(uint32_t)qp->attr.cookie, (uint32_t)(qp->attr.cookie >> 32)},
-        .bytes = o->bytes,
-        .seq = sq->retired,
-    };
+    const struct dock_qp *qp = sq->qp;
+    uint64_t id = 0;
 
     if (__builtin_expect(sq->post.free_early, 0))
-        memcpy(e.data, &sq->post.wrid[o->last_block & sq->post.mask], sizeof e.data);
-    // an unknown opcode must not show as DOCK_CQE_SKIP
-    dock_set32(&e.dw0, dock_qp_cqe_flags(qp) | (o->op & 0x7fu) << 8 | (o->status & 0xff) << 16 |
-                           o->status >> 8 << 24);
-    if (dock_cq_put(qp->send_cq, &e, o->status != DOCK_OK))
+        id = sq->post.wrid[last_block & sq->post.mask];
+    e->idx_local = (last_block & 0xffff) | qp->number << 16;
+    e->local_remote = (qp->number >> 16 & 0xf) | (target & DOCK_ID_MASK) << 4;
+    e->tpn = target;
+    e->bytes = bytes;
+    memcpy(e->cookie, &qp->attr.cookie, sizeof e->cookie);
+    memcpy(e->data, &id, sizeof e->data);
+    e->seq = sq->retired;
+}
+
+void dock_sq_publish(struct dock_sq *sq, uint32_t dw0, uint32_t bytes, uint32_t last_block, uint32_t target)
+{
+    struct dock_qp *qp = sq->qp;
+    struct dock_cq *cq = qp->send_cq;
+    const struct dock_waiter *w = &cq->dev->waiter;
+    struct dock_cqe *e;
+    uint32_t tail;
+    bool first;
+    int err = dock_cq_open(&cq->view, w, &e, &tail, &first);
+
+    if (__builtin_expect(err, 0)) {
+        err = dock_cq_denied(cq, err, first);
+    } else {
+        fill(sq, e, bytes, last_block, target);
+        dock_cq_commit(&cq->view, w, tail, dock_qp_cqe_flags(qp) | dw0);
+        if (dock_cq_fires(&cq->view, dw0 >> 16))
+            dock_cq_deliver(cq);
+    }
+    if (__builtin_expect(err, 0))
         dock_qp_fail(qp, DOCK_ST_LOC_QP_OP); // its CQ was overrun: nothing more can be told
     else
         dock_count64(&sq->rec->cqes, 1);
@@ -40,7 +59,9 @@ void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o)
     if (__builtin_expect(o->status, 0) && o->status != DOCK_ST_FLUSH && !outlives(sq->qp, o->status))
         dock_qp_fail(sq->qp, o->status);
     if (o->flags & DOCK_F_COMPLETE || o->status)
-        publish(sq, o);
+        // an unknown opcode must not show as DOCK_CQE_SKIP
+        dock_sq_publish(sq, (o->op & 0x7fu) << 8 | (o->status & 0xff) << 16 | o->status >> 8 << 24, o->bytes,
+                        o->last_block, o->target);
     sq->retired++;
     if (__builtin_expect(sq->post.free_early, 0)) // pairs with has_room in post.c
         dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | (o->last_block + 1));

@@ -144,7 +144,7 @@ out:
 static bool refresh(struct dock_cqview *v)
 {
     // pairs with the publish in dock_cqring_move
-    return __builtin_expect(dock_acquire32(&v->rec->epoch) == v->epoch, 1) || read_record(v->view, v->off, v);
+    return dock_acquire32(&v->rec->epoch) == v->epoch || read_record(v->view, v->off, v);
 }
 
 // Room for one more at `tail`? Guarded by the tail word.
@@ -160,21 +160,18 @@ static bool has_room(struct dock_cqview *v, uint32_t tail)
     return v->flags & DOCK_CQ_OVERWRITE;
 }
 
-static inline int open_entry(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe **slot,
-                             uint32_t *tail, bool *first)
+int dock_cq_open_odd(struct dock_cqview *v, const struct dock_waiter *w, uint32_t at, bool inherited,
+                     struct dock_cqe **slot, uint32_t *tail, bool *first)
 {
-    bool inherited;
-    uint32_t at = dock_word_lock(&v->rec->tail, w, &inherited);
-
     *first = false;
-    if (__builtin_expect(!refresh(v), 0)) {
+    if (!refresh(v)) {
         dock_word_unlock(&v->rec->tail, w, at);
         return -EBADMSG;
     }
-    if (__builtin_expect(inherited, 0) && dock_cq_stands(v, at))
+    if (inherited && dock_cq_stands(v, at))
         at++; // the dead holder had published its entry, only the tail is behind
     dock_probe(DOCK_AT_CQE_LOCK, v->rec->id, at);
-    if (__builtin_expect(!has_room(v, at), 0)) {
+    if (!has_room(v, at)) {
         uint32_t none = 0;
         *first = dock_claim32(&v->rec->overrun, &none, 1);
         dock_word_unlock(&v->rec->tail, w, at);
@@ -185,43 +182,28 @@ static inline int open_entry(struct dock_cqview *v, const struct dock_waiter *w,
     return 0;
 }
 
-static inline void commit_entry(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail,
-                                uint32_t dw0)
+void dock_cqe_stamp(struct dock_cqe *e)
 {
-    struct dock_cqe *slot = &v->ring[tail & (v->size - 1)];
+    uint64_t now = dock_now_ns();
 
-    if (__builtin_expect(v->flags & DOCK_CQ_STAMPS, 0)) {
-        uint64_t now = dock_now_ns();
-        slot->stamp[0] = (uint32_t)now;
-        slot->stamp[1] = (uint32_t)(now >> 32);
-    }
-    atomic_store_explicit(&slot->dw0, (dw0 & ~DOCK_CQE_OWNER) | dock_cqe_owner(tail, v->shift),
-                          memory_order_release); // pairs with dock_cq_look
+    e->stamp[0] = (uint32_t)now;
+    e->stamp[1] = (uint32_t)(now >> 32);
+}
+
+void dock_cq_tell_written(const struct dock_cqview *v, uint32_t tail)
+{
     dock_probe(DOCK_AT_CQE_WRITE, v->rec->id, tail);
-    dock_word_unlock(&v->rec->tail, w, tail + 1);
-}
-
-struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail, bool *first)
-{
-    struct dock_cqe *slot;
-
-    return open_entry(v, w, &slot, tail, first) ? NULL : slot;
-}
-
-void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0)
-{
-    commit_entry(v, w, tail, dw0);
 }
 
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e, bool *first)
 {
     struct dock_cqe *slot;
     uint32_t tail;
-    int err = open_entry(v, w, &slot, &tail, first);
+    int err = dock_cq_open(v, w, &slot, &tail, first);
 
-    if (__builtin_expect(err, 0))
+    if (err)
         return err;
     memcpy(&slot->idx_local, &e->idx_local, sizeof *e - sizeof e->dw0);
-    commit_entry(v, w, tail, dock_peek32(&e->dw0));
+    dock_cq_commit(v, w, tail, dock_peek32(&e->dw0));
     return 0;
 }

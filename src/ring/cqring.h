@@ -109,11 +109,44 @@ static inline uint32_t dock_cqe_owner(uint32_t pos, uint32_t shift)
 int dock_cq_produce(struct dock_cqview *v, const struct dock_waiter *w, const struct dock_cqe *e,
                     bool *first);
 
+// What is not as it mostly is: a dead holder, a resized ring, no room as far as is known, a listener. The
+// tail word is held, and was `at`.
+int dock_cq_open_odd(struct dock_cqview *v, const struct dock_waiter *w, uint32_t at, bool inherited,
+                     struct dock_cqe **slot, uint32_t *tail, bool *first);
+void dock_cqe_stamp(struct dock_cqe *e);
+void dock_cq_tell_written(const struct dock_cqview *v, uint32_t tail);
+
 // The same in two steps, for who writes the entry where it lies: take the tail word and hand out the place,
-// NULL as the failures above; then dock_cq_commit, with what the first word is to be.
-struct dock_cqe *dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, uint32_t *tail,
-                              bool *first);
-void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail, uint32_t dw0);
+// or fail as above (only then *first counts); then dock_cq_commit, with what the first word is to be.
+static inline int dock_cq_open(struct dock_cqview *v, const struct dock_waiter *w, struct dock_cqe **slot,
+                               uint32_t *tail, bool *first)
+{
+    bool inherited;
+    uint32_t at = dock_word_lock(&v->rec->tail, w, &inherited);
+
+    // the epoch pairs with the publish in dock_cqring_move
+    if (__builtin_expect(inherited || dock_acquire32(&v->rec->epoch) != v->epoch ||
+                             at - dock_peek32(&v->rec->ci_seen) >= v->depth || dock_probe_hook,
+                         0))
+        return dock_cq_open_odd(v, w, at, inherited, slot, tail, first);
+    *tail = at;
+    *slot = &v->ring[at & (v->size - 1)];
+    return 0;
+}
+
+static inline void dock_cq_commit(struct dock_cqview *v, const struct dock_waiter *w, uint32_t tail,
+                                  uint32_t dw0)
+{
+    struct dock_cqe *slot = &v->ring[tail & (v->size - 1)];
+
+    if (__builtin_expect(v->flags & DOCK_CQ_STAMPS, 0))
+        dock_cqe_stamp(slot);
+    atomic_store_explicit(&slot->dw0, (dw0 & ~DOCK_CQE_OWNER) | dock_cqe_owner(tail, v->shift),
+                          memory_order_release); // pairs with dock_cq_look
+    if (__builtin_expect(dock_probe_hook != NULL, 0))
+        dock_cq_tell_written(v, tail);
+    dock_word_unlock(&v->rec->tail, w, tail + 1);
+}
 
 // Does this completion fire the arm? Clears it when so: the caller delivers exactly one event.
 // The light fence pairs with the heavy one in dock_cq_arm: store CQE, load armed | store armed, load CQE.

@@ -12,7 +12,7 @@
  *   FREE_FIRST       the consumer gives the slot back before it has read the entry
  *
  * pairs: device/cq.c: pass_over; device/poll.c: dock_cq_end; device/rings.c: dock_cq_ring; ring/cqring.c:
- *   commit_entry has_room; ring/cqring.h: dock_cq_look; ring/format.h: dock_cqe.
+ *   has_room; ring/cqring.h: dock_cq_commit dock_cq_look; ring/format.h: dock_cqe.
  */
 #define VARS 5
 #define PROCS 3

@@ -12,7 +12,7 @@
  *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; base/log.c: dock_log_set_sink put; base/order.h:
  *   dock_fence_store; device/dev.c: make_port; device/engine.c: dock_engine_stop; device/identity.c: dock_identity;
  *   device/fast.c: source; device/ids.c: make_block; device/local.c: dock_up_local; device/mark.c: dock_qp_flush;
- *   device/mr.c: dock_lkey_publish; device/poll.c: take; device/raw.c: dock_raw_check_fetched
+ *   device/mr.c: dock_lkey_publish; device/poll.c: take_mark; device/raw.c: dock_raw_check_fetched
  *   take_direct; device/repair.c: free_hazards; device/retire.c: dock_sq_reap dock_up_finish; device/run.c: tell; device/rq.c: dock_recv_end;
  *   device/sq.h: dock_sq_post dock_spin_unlock; fabric/host/send.c: read_ahead; ring/rqring.c: dock_rq_take_for;
  *   device/peers.c: end_relays; face/shmem/job.c: osh_job_check osh_job_meet osh_job_publish; face/shmem/lock.c:

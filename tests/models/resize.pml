@@ -12,7 +12,8 @@
  *   NO_SUM            ... and does not look whether the record holds together
  *   CARRY_FIRST       the entries are moved before the word is taken
  *
- * pairs: device/fail.c: completed_held; ring/cqring.c: dock_cqring_move dock_cqview_open read_record refresh.
+ * pairs: device/fail.c: completed_held; ring/cqring.c: dock_cqring_move dock_cqview_open read_record refresh;
+ *   ring/cqring.h: dock_cq_open.
  */
 #define VARS 5
 #define PROCS 3

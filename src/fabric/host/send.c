@@ -61,10 +61,10 @@ static bool take(struct dock_conn *c, uint64_t word, uint32_t number)
 static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *m, uint32_t number)
 {
     bool first, solicited = m->flags & DOCK_F_SOLICITED;
+    struct dock_cqe *e;
     uint32_t tail;
-    struct dock_cqe *e = dock_cq_open(&c->cq, c->waiter, &tail, &first);
 
-    if (__builtin_expect(!e, 0))
+    if (__builtin_expect(dock_cq_open(&c->cq, c->waiter, &e, &tail, &first), 0))
         return dock_host_overrun(c, first);
     e->idx_local = number | c->dest_qp << 16;
     e->local_remote = (c->dest_qp >> 16 & 0xf) | c->source_qp << 4 | (solicited ? DOCK_CQE_SOLICITED : 0);

@@ -38,6 +38,8 @@ static void reap(struct dock_shmem_ctx *c)
     struct dock_wc wc;
     int got;
 
+    if (dock_cq_idle(c->cq))
+        return;
     dock_cq_begin(c->cq);
     while ((got = dock_cq_next(c->cq, &wc)) > 0) {
         struct osh_way *w = dock_qp_user(wc.qp);

@@ -18,6 +18,8 @@ static void help(void)
 {
     struct dock_wc wc;
 
+    if (dock_cq_idle(osh.target_cq))
+        return;
     dock_cq_begin(osh.target_cq);
     dock_cq_next(osh.target_cq, &wc);
     dock_cq_end(osh.target_cq);

@@ -453,6 +453,10 @@ int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
         return -1;
     }
     cq = ur_jfc(jfc)->dev;
+    if (dock_cq_idle(cq)) {
+        ur_perf_end(UB_POLL_JFC, began);
+        return 0;
+    }
     dock_cq_begin(cq);
     for (; n < cr_cnt; n++) {
         got = dock_cq_next(cq, &d);

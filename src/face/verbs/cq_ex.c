@@ -23,6 +23,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
     if (attr && attr->comp_mask)
         return dock_refuse(EINVAL, "ibv_start_poll: mask %#x: no bit has a meaning", attr->comp_mask);
+    if (dock_cq_idle(cq->dev))
+        return ENOENT;
     dock_cq_begin(cq->dev);
     err = take(cq);
     if (err) // the caller must not call end_poll then

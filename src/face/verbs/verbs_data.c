@@ -345,6 +345,8 @@ int vb_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
     struct dock_wc d;
     int n = 0, got = 0;
 
+    if (dock_cq_idle(cq))
+        return 0;
     dock_cq_begin(cq);
     for (; n < num_entries; n++, wc++) {
         got = dock_cq_next(cq, &d);
