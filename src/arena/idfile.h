@@ -9,25 +9,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "arena/idtable.h"
 #include "arena/process.h"
 #include "arena/rundir.h"
 #include "arena/who.h"
 #include "base/order.h"
 
 #define DOCK_IDFILE_NAME "drydock.ids"
-
-struct dock_idrec {
-    dock_a32 who;         // owner; written last, cleared last. 0 = free
-    dock_a32 evicted;     // the incarnation that was declared dead
-    dock_a32 incarnation; // the slot's last
-    dock_a32 pid;
-    dock_a64 start_time, pid_namespace;
-    dock_a64 freed;  // the table's count of frees when this block was freed: the largest is reused last
-    dock_a32 beats;  // of an owner that waits
-    dock_a32 doubts; // of others, whether this owner is at work where it seems to be
-    dock_a32 named;  // nothing of the block's: who has the queue id of the record's number, below 256
-    uint8_t reserved[12];
-};
 
 struct dock_idhead {
     dock_a64 magic; // written last

@@ -312,11 +312,6 @@ void dock_idtable_evict(struct dock_idtable *t, dock_who who)
                        who); // pairs with the acquire in dock_idtable_evicted
 }
 
-bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who)
-{
-    return !is_current(t, who) || dock_acquire32(&t->rec[dock_who_slot(who)].evicted) == who;
-}
-
 bool dock_idtable_gone(const struct dock_idtable *t, dock_who who)
 {
     enum dock_life life = slot_life(t, dock_who_slot(who));

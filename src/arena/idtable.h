@@ -13,9 +13,22 @@
 
 #include "arena/rundir.h"
 #include "arena/who.h"
+#include "base/order.h"
 
 // 64 bytes. All words are atomics: readers take no lock.
-struct dock_idrec;
+struct dock_idrec {
+    dock_a32 who;         // owner; written last, cleared last. 0 = free
+    dock_a32 evicted;     // the incarnation that was declared dead
+    dock_a32 incarnation; // the slot's last
+    dock_a32 pid;
+    dock_a64 start_time, pid_namespace;
+    dock_a64 freed;  // the table's count of frees when this block was freed: the largest is reused last
+    dock_a32 beats;  // of an owner that waits
+    dock_a32 doubts; // of others, whether this owner is at work where it seems to be
+    dock_a32 named;  // nothing of the block's: who has the queue id of the record's number, below 256
+    uint8_t reserved[12];
+};
+
 struct dock_idfile;
 
 struct dock_idtable {
@@ -80,7 +93,13 @@ enum dock_life dock_idtable_life(const struct dock_idtable *t, dock_who who);
 // Declare a stopped device dead. From then on dock_idtable_life says DEAD; the device itself, when it
 // continues, finds dock_idtable_evicted true and turns fatal.
 void dock_idtable_evict(struct dock_idtable *t, dock_who who);
-bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who);
+static inline bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who)
+{
+    const struct dock_idrec *r = &t->rec[dock_who_slot(who)];
+
+    // pairs with the publishes in dock_idtable_join and dock_idtable_evict
+    return dock_acquire32(&r->who) != who || dock_acquire32(&r->evicted) == who;
+}
 // Is nothing left of `who`, evicted or not: it has left the table, or its process has ended? Until then an
 // evicted one may continue in the middle of what it was doing. Costs system calls.
 bool dock_idtable_gone(const struct dock_idtable *t, dock_who who);

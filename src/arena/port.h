@@ -217,7 +217,8 @@ enum dock_service { DOCK_RC, DOCK_UC, DOCK_UD, DOCK_RM, DOCK_UM, DOCK_SERVICES }
 // A queue as its peers see it. Type-stable: a record's memory is a queue record for ever, so an initiator may
 // read `state` through a cached pointer at any time and must then, under its hazard, compare `serial`.
 struct dock_qrec {
-    // line 0: what an initiator checks, written by the owner when the queue changes
+    // line 0: what an initiator checks, written by the owner when the queue changes; two words that stand
+    // side by side may be read as one
     dock_a32 state;
     dock_a32 serial;       // bumped at every create and destroy
     uint32_t kind_service; // kind << 8 | service
@@ -256,6 +257,10 @@ struct dock_qrec {
 };
 
 static_assert(sizeof(struct dock_qrec) == 256, "four lines, four writers");
+static_assert(offsetof(struct dock_qrec, state) % 8 == 0 && offsetof(struct dock_qrec, serial) % 8 == 4 &&
+                  offsetof(struct dock_qrec, peer_id) % 8 == 0 &&
+                  offsetof(struct dock_qrec, peer_who) % 8 == 4,
+              "read as one by fabric/direct.h");
 
 // A group of queues: its queue record leads here by `rq`. Written by the owner, but for the turn.
 #define DOCK_BUNDLE_MAX 32u

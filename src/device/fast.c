@@ -4,61 +4,155 @@
 // check in words: what is skipped here is only what cannot matter for such a request.
 #include "device/internal.h"
 #include "device/link.h"
+#include "device/run.h"
 #include "fabric/direct.h"
 
 #define FAST_BYTES DOCK_PIECE
 #define DATA_AT 48u // of a WRITE or a SEND in its WQE
 
-// Flags that change nothing in how these are executed when nothing is in flight.
-#define HARMLESS (DOCK_F_COMPLETE | DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE | DOCK_F_INLINE)
-
-// Local key, bounds, mapping. NULL: the long way.
-static inline const char *source(const struct dock_dev *dev, const struct dock_wqe_sge *s, uint32_t pd)
-{
-    uint32_t tid = s->key >> 8;
-    const struct dock_lkey *l = &dev->lkeys[tid < dev->nsegments ? tid : 0];
-
-    if (dock_acquire32(&l->key) != s->key || !s->key || l->pd != pd || s->len > l->room || // pairs with mr.c
-        s->va - l->mapped > l->room - s->len)
-        return NULL;
-    return l->at + (s->va - l->mapped);
-}
+// The first word of a WQE, flags and opcode. These flags change nothing in how it is executed when nothing is
+// in flight, and the format does not use the rest of it: all other bits must be as they are wanted.
+#define HARMLESS (DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE | (uint64_t)0x003f00ff << 32)
+#define INLINE_BITS (DOCK_F_INLINE | (uint64_t)0xffc00000 << 32)
+#define ONE_SGE (1u << 24) // of the low half of the second word
 
 // A WQE is read word by word, each once and when it is wanted: what is executed is what was checked. In the
-// widths in which it was written a moment ago: a wider load would wait until those stores have left the store
-// buffer.
-static inline uint32_t word32(const char *at)
-{
-    return dock_peek32((const dock_a32 *)(const void *)at);
-}
-
-static inline uint64_t word64(const char *at)
+// width in which post.c wrote it a moment ago: a wider load would wait until those stores have left the
+// store buffer.
+static inline uint64_t word(const char *at)
 {
     return dock_peek64((const dock_a64 *)(const void *)at);
 }
 
-// The queue's indices follow the run: those before block `at` are executed, and told to nobody.
-static inline void settle(struct dock_sq *sq, struct dock_stay *stay, uint32_t at)
+static inline const char *block_at(const struct dock_sq *sq, uint32_t at)
 {
-    uint32_t n = at - sq->exec; // of one block each
-
-    sq->exec = at;
-    sq->seq += n;
-    sq->retired += n;
-    stay->wrs -= n;
-    if (__builtin_expect(sq->post.free_early, 0)) // pairs with has_room in post.c, as in dock_sq_retire
-        dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | at);
+    return sq->post.ring + (uint64_t)(at & sq->post.mask) * DOCK_BLOCK;
 }
 
-// The WR at sq->exec is executed, and its completion told. false: the queue failed, of a CQ that was overrun.
-static inline bool complete(struct dock_sq *sq, struct dock_stay *stay, struct dock_outcome o)
+// The first word of a WQE at `at` that is ours, whole, and of this pass of the ring.
+static inline uint64_t wanted(const struct dock_sq *sq, uint32_t at, enum dock_op op)
 {
-    o.target = sq->x.target;
-    o.last_block = sq->exec;
-    dock_sq_retire(sq, &o);
+    return (uint64_t)op << 40 | (at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER);
+}
+
+static inline enum dock_op opcode(uint64_t head)
+{
+    return (enum dock_op)(head >> 40 & 0xff);
+}
+
+// The entry of a local key that is not the one used last. Entry 0 is never given a key: there is none.
+static const struct dock_lkey *__attribute__((noinline)) other_lkey(struct dock_sq *sq, uint64_t name)
+{
+    const struct dock_dev *dev = sq->qp->dev;
+    uint32_t tid = (uint32_t)name >> 8;
+    const struct dock_lkey *l = &dev->lkeys[tid < dev->nsegments ? tid : 0];
+
+    return sq->lkey = dock_acquire64(&l->name) == name ? l : dev->lkeys; // pairs with mr.c
+}
+
+// The one SGE that stands in a WQE, of this length and key: domain, bounds, mapping. false: the long way
+// finds out why.
+static inline bool source(struct dock_sq *sq, uint64_t len_key, uint64_t va, const char **from)
+{
+    const struct dock_lkey *l = sq->lkey;
+    uint64_t len = (uint32_t)len_key, name = sq->domain | len_key >> 32, inside;
+
+    if (__builtin_expect(dock_acquire64(&l->name) != name, 0)) // pairs with mr.c
+        l = other_lkey(sq, name);
+    inside = va - l->mapped;
+    *from = l->at + inside;
+    return __builtin_expect(inside + len <= l->room && inside <= l->room, 1);
+}
+
+// The remote key of a WRITE at `b`, whose second word is `target`.
+static inline uint64_t remote(const char *b, uint64_t target)
+{
+    return dock_rkey_name(target >> 32 & DOCK_ID_MASK, (uint32_t)word(b + 32));
+}
+
+// A WRITE of one SGE that stands at `b`, placed. How many bytes; 0: none, as above.
+static inline uint32_t place(struct dock_sq *sq, struct dock_conn *c, const char *b)
+{
+    uint64_t target = word(b + 8), local = word(b + DATA_AT);
+    uint32_t len = (uint32_t)local;
+    const char *from;
+
+    if (__builtin_expect((uint32_t)target != ONE_SGE || len - 1 >= FAST_BYTES, 0) ||
+        !source(sq, local, word(b + DATA_AT + 8), &from))
+        return 0;
+    return dock_direct_write(c, remote(b, target), word(b + 40), from, len) ? len : 0;
+}
+
+// The same of one whose bytes stand in its first block.
+static uint32_t place_inline(struct dock_conn *c, const char *b, uint64_t head)
+{
+    uint64_t target = word(b + 8);
+    uint32_t len = (uint32_t)(head >> 54);
+
+    return !(uint32_t)target && len - 1 < DOCK_BLOCK - DATA_AT &&
+                   dock_direct_write(c, remote(b, target), word(b + 40), b + DATA_AT, len)
+               ? len
+               : 0;
+}
+
+// A SEND of one block, inline or of one SGE. How many bytes, and what became of it; 0 as above.
+static uint32_t send(struct dock_sq *sq, struct dock_conn *c, const char *b, uint64_t head, uint32_t *status)
+{
+    uint32_t sges = (uint32_t)word(b + 8) >> 24, in_line = (uint32_t)(head >> 54);
+    struct dock_direct_message m = {.op = opcode(head),
+                                    .flags = (uint32_t)head,
+                                    .imm = word(b + 40),
+                                    .len = in_line,
+                                    .from = b + DATA_AT};
+
+    if (head & DOCK_F_INLINE) {
+        if (in_line - 1 >= DOCK_BLOCK - DATA_AT || sges)
+            return 0;
+    } else {
+        uint64_t local = word(b + DATA_AT);
+        m.len = (uint32_t)local;
+        if (m.len - 1 >= FAST_BYTES || sges != 1 || in_line ||
+            !source(sq, local, word(b + DATA_AT + 8), &m.from))
+            return 0;
+    }
+    *status = dock_direct_send(c, &m);
+    return *status == DOCK_DIRECT_NOT ? 0 : m.len;
+}
+
+// The completion of the WR at sq->exec, which went well.
+static inline void complete(struct dock_sq *sq, enum dock_op op, uint32_t bytes)
+{
+    dock_sq_publish(sq, (uint32_t)op << 8, bytes, sq->exec, sq->x.target);
+}
+
+// The queue's indices follow the run: `n` WRs of one block each are executed, and what is to be told of
+// them was.
+static inline void settle(struct dock_sq *sq, uint32_t n)
+{
+    uint32_t seq = sq->seq + n;
+
+    sq->exec += n;
+    sq->seq = sq->retired = seq;                  // nothing is in flight here
+    if (__builtin_expect(sq->post.free_early, 0)) // pairs with find_room in post.c, as in dock_sq_retire
+        dock_publish64(&sq->post.freed, (uint64_t)seq << 32 | sq->exec);
+}
+
+// The same of one that was executed and failed.
+static void __attribute__((noinline, cold))
+fail(struct dock_sq *sq, enum dock_op op, uint32_t status, uint32_t bytes)
+{
+    dock_sq_retire(sq, &(struct dock_outcome){.status = status,
+                                              .bytes = bytes,
+                                              .last_block = sq->exec,
+                                              .target = sq->x.target,
+                                              .op = (uint8_t)op});
     sq->exec++;
     sq->seq++;
-    stay->wrs--;
+}
+
+// Our queue goes on: not so when a completion has ended it, of a CQ that was overrun.
+static inline bool goes_on(const struct dock_sq *sq)
+{
     return dock_peek32(&sq->rec->state) == DOCK_RTS;
 }
 
@@ -69,155 +163,224 @@ tell(const struct dock_sq *sq, enum dock_moment at, uint64_t sequence)
     dock_probe(at, sq->qp->number, DOCK_PROBE_STRAIGHT | sequence);
 }
 
-// The one SGE of the WQE at `b` placed. false: nothing was, and the long way finds out why.
-static inline bool place(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t len)
+static inline uint32_t least(uint32_t a, uint32_t b)
 {
-    struct dock_wqe_sge s = {.len = len, .key = word32(b + 52), .va = word64(b + 56)};
-    const char *from = source(sq->qp->dev, &s, sq->x.pd);
-
-    return from &&
-           dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), from, len);
+    return a < b ? a : b;
 }
 
-// Bytes that stand in the first block of the WQE. How many; 0 as above.
-static uint32_t __attribute__((noinline)) place_inline(struct dock_conn *c, const char *b)
+// How many blocks from sq->exec on may be looked at in one go: not beyond the end of the ring.
+static inline uint32_t reach(const struct dock_sq *sq, const struct dock_stay *stay)
 {
-    uint32_t op = word32(b + 4), len = op >> 22;
+    uint32_t ready = stay->pi - sq->exec;
 
-    if ((op & 0xff00) != DOCK_OP_WRITE << 8 || word32(b + 8) || len - 1 >= DOCK_BLOCK - DATA_AT ||
-        !dock_direct_write(c, word32(b + 12) & DOCK_ID_MASK, word32(b + 32), word64(b + 40), b + DATA_AT,
-                           len))
-        return 0;
-    return len;
+    return ready == 1 ? 1 : least(least(ready, stay->wrs), sq->post.mask + 1 - (sq->exec & sq->post.mask));
 }
 
-// One WQE of one block. How many bytes; 0: it does not suit.
-static inline uint32_t haul_one(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flags)
+// WRITEs of one SGE whose completion nobody wants, as many as come in a row and suit. The local and the
+// remote stay are held; the state of our own queue changes only by whoever holds its token. How many.
+static inline uint32_t haul(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay,
+                            const char *first, uint64_t want)
 {
-    uint32_t len = word32(b + 48);
+    const char *b = first, *end = b + (uint64_t)reach(sq, stay) * DOCK_BLOCK;
+    int32_t left = (int32_t)stay->bytes;
 
-    if (__builtin_expect(flags & DOCK_F_INLINE, 0))
-        return place_inline(c, b);
-    return (word32(b + 4) & 0xffc0ff00) == DOCK_OP_WRITE << 8 && word32(b + 8) == 1u << 24 &&
-                   len - 1 < FAST_BYTES && place(sq, c, b, len)
-               ? len
-               : 0;
-}
-
-// A SEND of one block, inline or of one SGE. How many bytes, and what became of it; 0 as above.
-static uint32_t __attribute__((noinline))
-send(const struct dock_sq *sq, struct dock_conn *c, const char *b, uint32_t flags, uint32_t *status)
-{
-    uint32_t op = word32(b + 4), sges = word32(b + 8) >> 24;
-    struct dock_direct_message m = {.op = op >> 8 & 0xff, .flags = flags, .imm = word64(b + 40)};
-
-    if (m.op > DOCK_OP_SEND_IMM)
-        return 0;
-    if (flags & DOCK_F_INLINE) {
-        m.len = op >> 22;
-        m.from = m.len - 1 < DOCK_BLOCK - DATA_AT && !sges ? b + DATA_AT : NULL;
-    } else {
-        struct dock_wqe_sge s = {.len = word32(b + 48), .key = word32(b + 52), .va = word64(b + 56)};
-        m.len = s.len;
-        m.from =
-            s.len - 1 < FAST_BYTES && sges == 1 && !(op >> 22) ? source(sq->qp->dev, &s, sq->x.pd) : NULL;
-    }
-    if (!m.from)
-        return 0;
-    *status = dock_direct_send(c, &m);
-    return *status == DOCK_DIRECT_NOT ? 0 : m.len;
-}
-
-// The flags of a WQE at `at` that is one of ours, whole, and of this pass of the ring?
-static inline bool plain(const struct dock_sq *sq, uint32_t at, uint32_t flags)
-{
-    return (flags & ~HARMLESS) == (at & (sq->post.mask + 1) ? 0 : DOCK_F_OWNER);
-}
-
-// As many WRITEs as come in a row and suit. The local and the remote stay are held; the state of our own
-// queue changes only by whoever holds its token.
-static inline void haul(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
-{
-    uint32_t mask = sq->post.mask, at = sq->exec, ready = stay->pi - at, len;
-    uint32_t end = at + (ready < stay->wrs ? ready : stay->wrs), bytes = 0;
-    bool heard = dock_probe_hook;
-
-    while (at != end && bytes < stay->bytes) {
-        const char *b = sq->post.ring + (uint64_t)(at & mask) * DOCK_BLOCK;
-        uint32_t flags = word32(b);
-        if (!plain(sq, at, flags) || !(len = haul_one(sq, c, b, flags)))
+    do {
+        uint32_t len = (word(b) & ~HARMLESS) == want ? place(sq, c, b) : 0;
+        if (__builtin_expect(!len, 0))
             break;
-        bytes += len;
-        at++;
-        if (__builtin_expect(heard, 0))
-            tell(sq, DOCK_AT_PLACE, at);
-        if (flags & DOCK_F_COMPLETE) {
-            settle(sq, stay, at - 1);
-            if (!complete(sq, stay, (struct dock_outcome){.bytes = len, .flags = flags, .op = DOCK_OP_WRITE}))
-                break;
-        }
-    }
-    settle(sq, stay, at);
-    sq->bytes += bytes;
-    stay->bytes -= bytes < stay->bytes ? bytes : stay->bytes;
+        left -= (int32_t)len;
+        b += DOCK_BLOCK;
+    } while (b != end && left > 0);
+    sq->bytes += stay->bytes - (uint32_t)left;
+    stay->bytes = left > 0 ? (uint32_t)left : 0;
+    uint32_t n = (uint32_t)((uintptr_t)(b - first) / DOCK_BLOCK);
+    stay->wrs -= n;
+    settle(sq, n);
+    return n;
 }
 
-// The same of SENDs. false: none did.
+// A WRITE of whatever kind. How many bytes; 0 as above.
+static inline uint32_t write_any(struct dock_sq *sq, struct dock_conn *c, const char *b, uint64_t head)
+{
+    if (!dock_direct_writable(c))
+        return 0;
+    if (head & DOCK_F_INLINE)
+        return place_inline(c, b, head);
+    return head & INLINE_BITS ? 0 : place(sq, c, b);
+}
+
+// One of another kind: a WRITE with its completion, one that is inline, a SEND. Of who listens, every WRITE.
+// false: it does not suit.
 static bool __attribute__((noinline))
-haul_messages(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
+haul_other(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay, bool heard)
 {
-    bool any = false, on = dock_peek32(&sq->rec->state) == DOCK_RTS; // a WRITE's completion may have ended it
+    const char *b = block_at(sq, sq->exec);
+    uint64_t head = word(b), kind = head & ~(HARMLESS | DOCK_F_COMPLETE | INLINE_BITS);
+    uint32_t status = DOCK_OK, len = 0;
 
-    while (on && sq->exec != stay->pi && stay->wrs && stay->bytes) {
-        const char *b = sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK;
-        uint32_t flags = word32(b), status = DOCK_OK, len;
-        if (!plain(sq, sq->exec, flags) || !(len = send(sq, c, b, flags, &status)))
-            break;
-        any = true;
-        sq->bytes += len;
-        stay->bytes -= len < stay->bytes ? len : stay->bytes;
-        if (flags & DOCK_F_COMPLETE || status)
-            on = complete(
-                sq, stay,
-                (struct dock_outcome){
-                    .status = status, .bytes = len, .flags = flags, .op = (uint8_t)(word32(b + 4) >> 8)});
-        else
-            settle(sq, stay, sq->exec + 1);
+    if (kind == wanted(sq, sq->exec, DOCK_OP_WRITE))
+        len = write_any(sq, c, b, head);
+    else if (kind == wanted(sq, sq->exec, DOCK_OP_SEND) || kind == wanted(sq, sq->exec, DOCK_OP_SEND_IMM))
+        len = send(sq, c, b, head, &status);
+    if (!len)
+        return false;
+    sq->bytes += len;
+    stay->bytes -= least(len, stay->bytes);
+    stay->wrs--;
+    if (__builtin_expect(heard, 0) && opcode(head) == DOCK_OP_WRITE)
+        tell(sq, DOCK_AT_PLACE, sq->exec + 1);
+    if (__builtin_expect(status, 0)) {
+        fail(sq, opcode(head), status, len);
+        return true;
     }
-    return any && on;
+    if (head & DOCK_F_COMPLETE)
+        complete(sq, opcode(head), len);
+    settle(sq, 1);
+    return true;
+}
+
+static inline bool more(const struct dock_sq *sq, const struct dock_stay *stay)
+{
+    return sq->exec != stay->pi && stay->wrs && stay->bytes;
+}
+
+// The same as stay_there, where somebody listens.
+static void __attribute__((noinline, cold))
+stay_heard(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
+{
+    tell(sq, DOCK_AT_ENTER, c->hazard_value);
+    while (haul_other(sq, c, stay, true) && goes_on(sq) && more(sq, stay))
+        ;
+}
+
+// In the target's memory: what comes in turn and suits.
+static inline void stay_there(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
+{
+    do {
+        const char *b = block_at(sq, sq->exec);
+        uint64_t want = wanted(sq, sq->exec, DOCK_OP_WRITE);
+        if ((word(b) & ~HARMLESS) == want && dock_direct_writable(c)) {
+            if (!haul(sq, c, stay, b, want))
+                return;
+        } else if (!haul_other(sq, c, stay, false) || !goes_on(sq)) {
+            return;
+        }
+    } while (more(sq, stay));
+}
+
+// Closed to all: by the port, by who listens and delays, by our queue or the way.
+static inline bool is_closed(const struct dock_sq *sq, const struct dock_conn *c)
+{
+    return __builtin_expect(
+        dock_link_down() || (dock_probe_hook && !dock_probe_straight) || !c->views || !goes_on(sq), 0);
+}
+
+// Show that local keys are in use and that we are in the target's memory, then look: the light fence of the
+// second covers the first. Left in any case.
+static inline bool enter(struct dock_sq *sq, struct dock_conn *c)
+{
+    dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
+    return dock_direct_enter(c);
+}
+
+static inline void leave(struct dock_sq *sq, struct dock_conn *c, bool entered)
+{
+    if (entered)
+        dock_direct_leave(c);
+    dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
 }
 
 // Is it worth to enter the target's memory? What is at the head, if anything is, is looked at only where the
 // doorbell can be right.
 static inline bool may_suit(const struct dock_sq *sq, uint32_t pi)
 {
-    if (!sq->straight || sq->exec == pi || sq->mid || pi - sq->exec > sq->post.mask + 1)
+    if (!sq->straight || sq->mid || pi - sq->exec - 1 > sq->post.mask)
         return false;
-    uint32_t op = word32(sq->post.ring + (uint64_t)(sq->exec & sq->post.mask) * DOCK_BLOCK + 4) >> 8 & 0xff;
+    // Half of its first word: the long way's requests are written by halves.
+    uint32_t op = dock_peek32((const dock_a32 *)(const void *)(block_at(sq, sq->exec) + 4)) >> 8 & 0xff;
     return op == DOCK_OP_WRITE || op <= DOCK_OP_SEND_IMM;
 }
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 {
-    struct dock_conn *c = &sq->qp->conn;
+    struct dock_conn *c = sq->conn;
+    bool entered;
 
-    if (!may_suit(sq, stay->pi) ||
-        __builtin_expect(dock_link_down() || (dock_probe_hook && !dock_probe_straight) || !c->peer ||
-                             !c->fabric->direct || dock_peek32(&sq->rec->state) != DOCK_RTS,
-                         0))
+    if (!may_suit(sq, stay->pi) || is_closed(sq, c))
         return;
-    dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
-    if (dock_direct_enter(
-            c)) { // its light fence covers our own word too: show that keys are in use, then look
-        if (__builtin_expect(dock_probe_hook != NULL, 0))
-            tell(sq, DOCK_AT_ENTER, c->hazard_value);
-        bool writable = dock_direct_writable(c);
-        do {
-            if (writable)
-                haul(sq, c, stay);
-        } while (sq->exec != stay->pi && haul_messages(sq, c, stay));
-        dock_direct_leave(c);
-        dock_conn_wake(c);
+    entered = enter(sq, c);
+    if (entered && __builtin_expect(dock_probe_hook != NULL, 0))
+        stay_heard(sq, c, stay);
+    else if (entered)
+        stay_there(sq, c, stay);
+    leave(sq, c, entered);
+    dock_conn_wake(c);
+}
+
+// The only request that is posted, of another kind than below.
+static bool __attribute__((noinline)) go_alone_other(struct dock_sq *sq, struct dock_conn *c)
+{
+    struct dock_stay stay = {.bytes = DOCK_BUDGET_BYTES, .wrs = 1};
+    bool entered = enter(sq, c), done = entered && haul_other(sq, c, &stay, false);
+
+    leave(sq, c, entered);
+    dock_conn_wake(c);
+    return done;
+}
+
+// The only request that is posted. A WRITE of one SGE is all of the above in one line. false: nothing was
+// done.
+static inline bool go_alone(struct dock_sq *sq)
+{
+    struct dock_conn *c = sq->conn;
+    const char *b = block_at(sq, sq->exec);
+    uint64_t head = word(b);
+    uint32_t len = 0;
+    bool entered;
+
+    if (!sq->straight || sq->mid || dock_probe_hook || is_closed(sq, c))
+        return false;
+    if (__builtin_expect((head & ~(HARMLESS | DOCK_F_COMPLETE)) != wanted(sq, sq->exec, DOCK_OP_WRITE), 0))
+        return (opcode(head) == DOCK_OP_WRITE || opcode(head) <= DOCK_OP_SEND_IMM) && go_alone_other(sq, c);
+    entered = enter(sq, c);
+    if (entered && dock_direct_writable(c))
+        len = place(sq, c, b);
+    if (len) {
+        if (head & DOCK_F_COMPLETE)
+            complete(sq, DOCK_OP_WRITE, len);
+        settle(sq, 1);
     }
-    dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
+    leave(sq, c, entered);
+    sq->bytes += len;
+    return len;
+}
+
+// All but a lone WRITE, and what may take longer: that is done with the token alone.
+static void __attribute__((noinline)) end_others(struct dock_sq *sq, uint32_t pi)
+{
+    struct dock_stay stay = {.pi = pi, .bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS};
+
+    if (!dock_sq_evicted(sq)) {
+        dock_sq_fast(sq, &stay);
+        dock_sq_tell(sq, DOCK_BY_POSTER);
+    }
+    // Something not our own may be left of earlier, and is on a list.
+    if (__builtin_expect(sq->exec == pi && !sq->mid && !sq->mark, 1))
+        dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
+    else
+        dock_sq_go_on(sq, &stay);
+}
+
+// Small requests are done while lock and token are both held.
+void dock_sq_end(struct dock_sq *sq, uint32_t pi)
+{
+    if (pi - sq->exec != 1 || dock_sq_evicted(sq) || !go_alone(sq)) {
+        end_others(sq, pi);
+        return;
+    }
+    dock_sq_tell(sq, DOCK_BY_POSTER);
+    if (__builtin_expect(!sq->mark, 1))
+        dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
+    else
+        dock_sq_go_on(sq, &(struct dock_stay){.bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS});
 }

@@ -62,8 +62,10 @@ struct dock_sq {
     dock_a32 reads_over;        // of them finished, counted by the finishers
     struct dock_flight *flight; // `flights` of them, a power of two, when the fabric is late
     uint32_t flights;
-    struct dock_conn *conn; // of a connected queue
-    struct dock_conn *way;  // of the request in `x`
+    struct dock_conn *conn;       // of a connected queue
+    const struct dock_lkey *lkey; // the local key that the short way used last, or entry 0
+    uint64_t domain;              // dock_lkey_name of no key
+    struct dock_conn *way;        // of the request in `x`
     struct dock_qp *qp;
     struct dock_qrec *rec;
     struct dock_xfer x;
@@ -168,16 +170,24 @@ struct dock_qp {
     struct dock_qp *next, *prev;     // of the device
 };
 
+static_assert(offsetof(struct dock_qp, sq.post) == 0, "dock_qp_sq");
+
 // What the hot path looks up for a local key; the arena's entry is for peers.
 struct dock_lkey {
-    dock_a32 key; // the lkey, 0 = refused. Published last, cleared first
-    uint32_t pd, access;
+    dock_a64 name; // of dock_lkey_name, 0 = refused. Published last, cleared first
+    uint32_t access;
     uint32_t tid;
     uint64_t va, len;
     char *at;              // `mapped` lies here in our own mapping
     uint64_t addr;         // va in the program's address space
-    uint64_t mapped, room; // the longest part that is mapped; room 0: none
+    uint64_t mapped, room; // the longest part that is mapped, below 2^63; room 0: none
 };
+
+// A key as a queue of the domain `pd`, which is never 0, names it.
+static inline uint64_t dock_lkey_name(uint32_t pd, uint32_t key)
+{
+    return (uint64_t)pd << 32 | key;
+}
 
 struct dock_ids {
     uint32_t blocks[DOCK_SLOTS]; // those we hold
@@ -260,8 +270,12 @@ void dock_sq_hold(struct dock_sq *sq);
 bool dock_sq_try(struct dock_sq *sq);    // false: somebody runs the queue
 void dock_sq_let_be(struct dock_sq *sq); // after a try: what was rung for meanwhile is left to the ready list
 void dock_sq_release(struct dock_sq *sq);
-// A poster goes: it gives the lock back, with it the token if it has both, and runs what it posted.
-void dock_sq_leave(struct dock_sq *sq, bool both, bool posted);
+// A poster goes that has posted. With the lock alone: who runs the queue sees what was posted, or we do.
+void dock_sq_leave(struct dock_sq *sq);
+// With lock and token: it gives back both, and has run the queue to its doorbell (fast.c).
+void dock_sq_end(struct dock_sq *sq, uint32_t pi);
+struct dock_stay;
+void dock_sq_go_on(struct dock_sq *sq, const struct dock_stay *stay); // the rest, by the long way
 // Forget everything posted (RESET). The token is held.
 void dock_sq_clear(struct dock_sq *sq);
 

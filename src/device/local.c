@@ -2,11 +2,9 @@
 // Local keys, looked up on every access.
 #include "device/internal.h"
 
-static bool covers(const struct dock_lkey *l, const struct dock_xfer *x, uint64_t va, uint64_t len,
-                   uint32_t need)
+static bool covers(const struct dock_lkey *l, uint64_t va, uint64_t len, uint32_t need)
 {
-    return l->pd == x->pd && (l->access & need) == need && va >= l->va && len <= l->len &&
-           va - l->va <= l->len - len;
+    return (l->access & need) == need && va >= l->va && len <= l->len && va - l->va <= l->len - len;
 }
 
 // Raw producers leave the key unwritten: any region of the domain that covers the range will do.
@@ -15,8 +13,8 @@ static const struct dock_lkey *by_range(struct dock_dev *dev, const struct dock_
 {
     for (uint32_t tid = 1; tid <= dock_peek32(&dev->tid_high); tid++) {
         const struct dock_lkey *l = &dev->lkeys[tid];
-        if (dock_acquire32(&l->key) && !(l->access & DOCK_ACCESS_NOTHING) &&
-            covers(l, x, sge->va, sge->len, need))
+        if (dock_acquire64(&l->name) >> 32 == x->pd && !(l->access & DOCK_ACCESS_NOTHING) &&
+            covers(l, sge->va, sge->len, need))
             return l;
     }
     return NULL;
@@ -76,8 +74,8 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
         uint32_t tid = sge->key >> 8;
         l = tid < dev->nsegments ? &dev->lkeys[tid] : &dev->lkeys[0];
         // pairs with dock_lkey_publish; entry 0 is never given a key
-        if (__builtin_expect(dock_acquire32(&l->key) != sge->key || !sge->key ||
-                                 !covers(l, x, sge->va, sge->len, need),
+        if (__builtin_expect(dock_acquire64(&l->name) != dock_lkey_name(x->pd, sge->key) ||
+                                 !covers(l, sge->va, sge->len, need),
                              0))
             return no_region(sge, need);
     } else if (x->origin) {

@@ -102,7 +102,6 @@ void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
 {
     struct dock_lkey *l = &dev->lkeys[mr->tid];
 
-    l->pd = mr->pd;
     l->access = mr->access;
     l->tid = mr->tid;
     l->va = mr->va;
@@ -115,12 +114,12 @@ void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
     } else {
         find_longest(dev, mr, l);
     }
-    dock_publish32(&l->key, mr->lkey); // pairs with the acquire in local.c
+    dock_publish64(&l->name, dock_lkey_name(mr->pd, mr->lkey)); // pairs with the acquires in local.c, fast.c
 }
 
 void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr)
 {
-    dock_publish32(&dev->lkeys[mr->tid].key, 0);
+    dock_publish64(&dev->lkeys[mr->tid].name, 0);
 }
 
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn)
@@ -296,7 +295,7 @@ static void adopt_changed(void *user, struct dock_hold *h)
         return;
     }
     pthread_mutex_lock(&dev->lock);
-    bool live = dock_peek32(&dev->lkeys[mr->tid].key) == mr->lkey; // who takes it away waits for our caller
+    bool live = dock_peek64(&dev->lkeys[mr->tid].name); // who takes it away waits for our caller
     dock_lkey_clear(dev, mr);
     dock_quiesce_locked(dev, NULL);
     if (live)

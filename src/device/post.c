@@ -2,11 +2,6 @@
 // From a WR to a WQE in the ring, and the doorbell.
 #include "device/internal.h"
 
-struct dock_sq_post *dock_qp_sq(struct dock_qp *qp)
-{
-    return &qp->sq.post;
-}
-
 void dock_spin_wait(dock_a32 *lock)
 {
     for (unsigned spins = 0;; spins++) {
@@ -174,7 +169,7 @@ static void encode(const struct dock_sq_post *sq, char *b, const struct dock_wr 
 static int __attribute__((noinline)) put_any(struct dock_post *p, const struct dock_wr *wr)
 {
     struct dock_sq_post *sq = p->sq;
-    uint32_t flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
+    uint32_t flags = wr->flags | sq->always;
     unsigned blocks = dock_wqe_blocks_of(wr->op, flags & DOCK_F_INLINE, wr->inline_len, wr->nsge);
 
     if (__builtin_expect(wr->nsge > sq->sge_max, 0))
@@ -200,111 +195,116 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
         sq->wrid[(p->pi + i) & sq->mask] = wr->id;
     p->pi += blocks;
     p->posted++;
+    sq->room -= sq->room < blocks ? sq->room : blocks;
     dock_probe(DOCK_AT_POST, dock_qp_number(p->qp), p->posted - 1);
     return 0;
 }
 
-// What a WQE of one block has before its body.
-static inline void put_head(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
-                            uint32_t flags)
+// How many WQEs of one block fit. What is counted here stays free: until they are posted only pollers change
+// that, who free more. So a poster looks at their line once in a while, and it stays with them meanwhile.
+static uint32_t find_room(const struct dock_sq_post *sq, const struct dock_post *p)
 {
-    w->flags = flags;
-    w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
-    w->token = token_of(sq, wr);
-    w->udf = 0;
-    w->address = wr->raddr;
+    uint64_t freed = dock_acquire64(&sq->freed); // published by the poller (take_send in poll.c)
+    uint32_t wrs = sq->depth - (p->posted - (uint32_t)(freed >> 32));
+    uint32_t blocks = sq->mask + 1 - (p->pi - (uint32_t)freed);
+
+    return wrs < blocks ? wrs : blocks;
 }
 
-// The same of a SEND, as put_special has it.
-static inline void put_message(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
-                               uint32_t flags)
+// In double words: as the short way of execution reads them a moment later (fast.c).
+static inline void put_word(char *b, unsigned at, uint32_t low, uint32_t high)
 {
-    w->flags = flags;
-    w->remote = wr->remote;
-    w->token = sq->urma ? wr->target_token : wr->rkey;
-    w->udf = 0;
-    w->address = wr->imm;
+    uint64_t word = low | (uint64_t)high << 32;
+
+    memcpy(b + at, &word, sizeof word);
 }
 
-static inline void put_sge(struct dock_wqe *w, const struct dock_wr *wr)
+// One SGE. The two words of its length and key lie side by side here and there.
+static inline void put_sge(char *b, const struct dock_sge *sge)
 {
-    struct dock_sge from = *wr->sge;
-    struct dock_wqe_sge s = {.len = from.len, .key = from.key, .va = from.addr};
-
-    w->op = (uint32_t)wr->op << 8;
-    w->tp_sge = 1u << 24;
-    memcpy(w->body, &s, sizeof s);
+    memcpy(b + 48, &sge->len, 8);
+    memcpy(b + 56, &sge->addr, 8);
 }
 
-static inline void advance(struct dock_post *p, uint32_t at, uint64_t id)
-{
-    p->sq->wrid[at] = id;
-    p->pi++;
-    p->posted++;
-}
+static_assert(offsetof(struct dock_sge, key) == offsetof(struct dock_sge, len) + 4, "put_sge");
 
-// An inline WRITE that one block holds, or a SEND; else the long way.
-static int __attribute__((noinline)) put_short(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+// The slot that is next, and the flags of what goes there: one more is posted.
+static inline char *take_slot(struct dock_post *p, uint64_t id, uint32_t *flags)
 {
     struct dock_sq_post *sq = p->sq;
-    uint32_t at = p->pi & sq->mask, in_line = flags & DOCK_F_INLINE;
-    struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
+    uint32_t pi = p->pi, at = pi & sq->mask;
+
+    *flags |= pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
+    sq->wrid[at] = id;
+    sq->room--;
+    p->pi = pi + 1;
+    p->posted++;
+    return sq->ring + (uint64_t)at * DOCK_BLOCK;
+}
+
+// What has no room yet, or is not the common WRITE: a READ of one SGE; a SEND of one, or inline, and an
+// inline WRITE that one block holds. Else the long way.
+static int __attribute__((noinline)) put_short(struct dock_post *p, const struct dock_wr *wr)
+{
+    struct dock_sq_post *sq = p->sq;
+    uint32_t flags = wr->flags | sq->always, in_line = flags & DOCK_F_INLINE;
     bool message = wr->op <= DOCK_OP_SEND_IMM;
 
-    if (!(message || (in_line && wr->op == DOCK_OP_WRITE)) || wr->nsge != 1 || !sq->simple ||
-        dock_probe_hook ||
-        (in_line && (wr->inline_len > sizeof w->body || wr->inline_len > sq->inline_max)) ||
-        !has_room(sq, p, 1))
+    if (!(message || wr->op == DOCK_OP_WRITE || (wr->op == DOCK_OP_READ && !in_line)) || wr->nsge != 1 ||
+        !sq->simple || dock_probe_hook ||
+        (in_line &&
+         (wr->inline_len > sizeof((struct dock_wqe *)NULL)->body || wr->inline_len > sq->inline_max)) ||
+        (!sq->room && !(sq->room = find_room(sq, p))))
         return put_any(p, wr);
-    flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
-    if (message)
-        put_message(sq, w, wr, flags);
+    char *b = take_slot(p, wr->id, &flags);
+    put_word(b, 0, flags, (uint32_t)wr->op << 8 | (in_line ? wr->inline_len << 22 : 0));
+    put_word(b, 8, in_line ? 0 : 1u << 24, message ? wr->remote : wr->rkey >> 8 & DOCK_ID_MASK);
+    put_word(b, 32, !message ? token_of(sq, wr) : sq->urma ? wr->target_token : wr->rkey, 0);
+    put_word(b, 40, (uint32_t)(message ? wr->imm : wr->raddr),
+             (uint32_t)((message ? wr->imm : wr->raddr) >> 32));
+    if (in_line)
+        put_inline(b + 48, wr);
     else
-        put_head(sq, w, wr, flags);
-    if (in_line) {
-        w->op = (uint32_t)wr->op << 8 | wr->inline_len << 22;
-        w->tp_sge = 0;
-        put_inline((char *)w->body, wr);
-    } else {
-        put_sge(w, wr);
-    }
-    advance(p, at, wr->id);
+        put_sge(b, wr->sge);
     return 0;
 }
 
 int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
 {
     struct dock_sq_post *sq = p->sq;
-    uint32_t at = p->pi & sq->mask, flags = wr->flags | sq->always | DOCK_F_TOKEN_EN;
+    uint32_t flags = wr->flags | sq->always;
 
-    if (__builtin_expect((wr->op != DOCK_OP_WRITE && wr->op != DOCK_OP_READ) || wr->nsge != 1 ||
-                             flags & DOCK_F_INLINE || !sq->simple || dock_probe_hook || !has_room(sq, p, 1),
-                         0))
-        return put_short(p, wr, flags);
-    flags |= p->pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
-    struct dock_wqe *w = (struct dock_wqe *)(sq->ring + (uint64_t)at * DOCK_BLOCK);
-    put_head(sq, w, wr, flags);
-    put_sge(w, wr);
-    advance(p, at, wr->id);
+    // Where there is room the queue takes the common WQE, and nobody listens.
+    if (__builtin_expect(wr->op != DOCK_OP_WRITE || wr->nsge != 1 || flags & DOCK_F_INLINE || !sq->room, 0))
+        return put_short(p, wr);
+    char *b = take_slot(p, wr->id, &flags);
+    put_word(b, 0, flags, DOCK_OP_WRITE << 8);
+    put_word(b, 8, 1u << 24, wr->rkey >> 8 & DOCK_ID_MASK);
+    put_word(b, 32, token_of(sq, wr), 0);
+    memcpy(b + 40, &wr->raddr, 8);
+    put_sge(b, wr->sge);
     return 0;
 }
 
 // Of a queue without a lock: its one poster takes both just to run it.
-static void ring_alone(struct dock_sq *sq)
+static void __attribute__((noinline)) ring_alone(struct dock_sq *sq)
 {
     uint32_t free = 0;
 
     if (!dock_probe_hook && dock_claim32(&sq->post.word, &free, DOCK_SQ_BOTH)) // pairs with let_go in run.c
-        dock_sq_leave(sq, true, true);
+        dock_sq_end(sq, dock_sq_rung(sq));
     else
         dock_sq_ring(sq, DOCK_BY_POSTER);
 }
 
 static inline void move_head(struct dock_post *p)
 {
-    dock_count64(&p->qp->rec->posted, p->posted - p->sq->posted);
-    dock_publish32(&p->sq->pi, p->pi); // the WQEs before it; pairs with the acquire in dock_sq_raise
-    p->sq->posted = p->posted;
+    struct dock_sq_post *sq = p->sq;
+    uint32_t posted = p->posted;
+
+    dock_count64(&p->qp->rec->posted, posted - sq->posted);
+    sq->posted = posted;
+    dock_publish32(&sq->pi, p->pi); // the WQEs before it; pairs with the acquire in dock_sq_raise
 }
 
 static inline void publish(const struct dock_post *p)
@@ -314,30 +314,40 @@ static inline void publish(const struct dock_post *p)
     dock_probe(DOCK_AT_PUBLISH, p->qp->number, p->pi);
 }
 
-static inline void leave(const struct dock_post *p, bool rung)
+static void __attribute__((noinline)) leave_unrung(const struct dock_post *p)
 {
-    if (!p->sq->lock_free)
-        dock_sq_leave(&p->qp->sq, p->both, rung);
-    else if (rung)
+    if (p->both)
+        dock_publish32(&p->sq->word, 0); // pairs with dock_sq_lock, and take in run.c
+    else if (!p->sq->lock_free)
+        dock_sq_unlock(p->sq);
+}
+
+static inline void leave_rung(const struct dock_post *p)
+{
+    if (__builtin_expect(p->both, 1))
+        dock_sq_end(&p->qp->sq, p->pi);
+    else if (p->sq->lock_free)
         ring_alone(&p->qp->sq);
+    else
+        dock_sq_leave(&p->qp->sq);
 }
 
 void dock_post_end(struct dock_post *p)
 {
-    bool any = p->pi != dock_peek32(&p->sq->pi);
-
-    if (any) {
-        move_head(p);
-        publish(p);
+    if (__builtin_expect(p->pi == dock_peek32(&p->sq->pi), 0)) {
+        leave_unrung(p);
+        return;
     }
-    leave(p, any);
+    move_head(p);
+    publish(p);
+    leave_rung(p);
 }
 
 void dock_post_keep(struct dock_post *p)
 {
     if (p->pi != dock_peek32(&p->sq->pi))
         move_head(p);
-    leave(p, false);
+    leave_unrung(p);
     // The WQEs before whatever store of the caller rings. Pairs with error_held in fail.c, settle and forsake
     // in raw.c: they see what was kept, or we see what they did.
     dock_fence_full();
@@ -366,5 +376,8 @@ void dock_post_ring(struct dock_qp *qp)
     kept = dock_sq_raise(p.sq); // of a queue without a lock another may be posting
     if (kept)
         dock_count64(&qp->rec->rings, 1);
-    leave(&p, kept);
+    if (kept)
+        leave_rung(&p);
+    else
+        leave_unrung(&p);
 }

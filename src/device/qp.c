@@ -70,6 +70,7 @@ void dock_conn_init(struct dock_conn *c, struct dock_qp *qp, uint32_t dest_qp, d
     c->service = (uint8_t)qp->attr.service;
     c->dev = dev;
     c->waiter = &dev->waiter;
+    c->me = dev->waiter.me;
     c->moving = &dev->pages_move;
     c->zero_length_checked = dock_profile()->zero_length_checked;
     c->atomics_apart = dock_profile()->atomics_apart;
@@ -115,14 +116,14 @@ static int make_send_ring(struct dock_qp *qp)
     dock_set32(&sq->post.pi, start);
     sq->post.mask = blocks - 1;
     sq->post.depth = depth;
-    sq->post.always = qp->attr.signal_all ? DOCK_F_COMPLETE : 0;
+    sq->post.always = DOCK_F_TOKEN_EN | (qp->attr.signal_all ? DOCK_F_COMPLETE : 0);
     sq->post.inline_max = qp->attr.max_inline;
     sq->post.sge_max = (uint8_t)qp->attr.max_send_sge;
     sq->post.lock_free = qp->attr.lock_free;
     sq->post.urma = dock_qp_urma(&qp->attr);
     sq->post.names = dock_service_names(qp->attr.service);
     sq->post.xrc = qp->attr.xrc == DOCK_XRC_INI;
-    sq->post.simple = qp->attr.max_send_sge && !sq->post.names && !sq->post.xrc;
+    sq->post.simple = qp->attr.max_send_sge && !sq->post.names && !sq->post.xrc && !qp->attr.raw;
     sq->post.token_at = sq->post.urma ? offsetof(struct dock_wr, token) : offsetof(struct dock_wr, rkey);
     sq->post.free_early = dock_profile()->slot_free_at_execution && !qp->attr.raw;
     return qp->attr.raw ? dock_raw_open(qp, blocks) : 0;
@@ -154,7 +155,10 @@ static void init_sq(struct dock_qp *qp)
     sq->x.short_atomics = qp->attr.short_atomics;
     sq->x.pd = qp->attr.pd;
     // XRC: each request names the shared queue in whose domain its key is looked for
-    sq->straight = sq->conn && sq->x.keyed && !sq->flight && !sq->post.xrc;
+    sq->straight = sq->conn && sq->x.keyed && !sq->flight && !sq->post.xrc &&
+                   (!qp->dev->fabric || qp->dev->fabric->direct);
+    sq->lkey = qp->dev->lkeys;
+    sq->domain = dock_lkey_name(qp->attr.pd, 0);
     qp->raw_seen = dock_peek32(&sq->post.pi);
     dock_set32(sq->post.doorbell, qp->raw_seen);
     dock_sq_clear(sq);

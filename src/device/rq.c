@@ -146,8 +146,12 @@ static inline void give_number(struct dock_rq *rq, uint32_t number)
 // have.
 static inline void put_sge(struct dock_wqe_sge *at, const struct dock_wqe_sge *s)
 {
-    if (at->va != s->va || at->len != s->len || at->key != s->key)
-        *at = *s;
+    uint64_t old[2], new[2];
+
+    memcpy(old, at, sizeof old);
+    memcpy(new, s, sizeof new);
+    if (old[0] != new[0] || old[1] != new[1])
+        memcpy(at, new, sizeof new);
 }
 
 static void put_receive(struct dock_rq *rq, uint32_t number, const struct dock_sge *sge, unsigned nsge)

@@ -7,7 +7,7 @@
 // BOTH, alone in the word: a poster has lock and token for a short time and promises to look at nothing but
 // its own doorbell. Nobody changes the word meanwhile; who rings waits for a moment or leaves the queue on
 // the ready list. So the poster lets go of both by a plain store: one locked instruction for a post.
-#include "device/internal.h"
+#include "device/run.h"
 
 #define RUN DOCK_SQ_RUN
 #define KICK DOCK_SQ_KICK
@@ -80,37 +80,6 @@ static enum dock_stall steps(struct dock_sq *sq, struct dock_stay *stay)
     }
 }
 
-static inline struct dock_stay budget(struct dock_sq *sq)
-{
-    return (struct dock_stay){.pi = dock_sq_rung(sq), .bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS};
-}
-
-// WRs whose sources were read. Over a late fabric that is known when they are finished.
-static inline uint32_t executed(const struct dock_sq *sq)
-{
-    return __builtin_expect(sq->flight != NULL, 0) ? sq->retired : sq->seq;
-}
-
-// What was done is told to the record once a run.
-static inline void tell(struct dock_sq *sq, enum dock_runner by)
-{
-    uint32_t done = executed(sq) - sq->told;
-
-    if (!done)
-        return;
-    sq->told += done;
-    dock_publish64(&sq->rec->executed,
-                   dock_peek64(&sq->rec->executed) + done); // pairs with who waits in dock_sq_post.executed
-    dock_count64(&sq->rec->by_poster + by, done);
-    dock_set64(&sq->rec->bytes_out, sq->bytes);
-}
-
-// We were stopped, and given up.
-static inline bool evicted(const struct dock_sq *sq)
-{
-    return __builtin_expect(dock_idtable_evicted(&sq->qp->dev->ids_table, sq->qp->dev->waiter.me), 0);
-}
-
 // The long way only, whose runs may leave a WR in pieces, or place none: the short one places one for each.
 static void tell_long(struct dock_sq *sq, enum dock_runner by)
 {
@@ -127,12 +96,12 @@ static void tell_long(struct dock_sq *sq, enum dock_runner by)
 // Execute up to a budget: what is left to do, and who will.
 static enum dock_stall execute(struct dock_sq *sq, enum dock_runner by, struct dock_stay *stay)
 {
-    if (evicted(sq)) {
+    if (dock_sq_evicted(sq)) {
         dock_dev_fatal(sq->qp->dev); // nothing more may be stored anywhere
         dock_qp_fail(sq->qp, DOCK_ST_FLUSH);
     }
     enum dock_stall why = steps(sq, stay);
-    tell(sq, by);
+    dock_sq_tell(sq, by);
     tell_long(sq, by);
     return why;
 }
@@ -150,7 +119,7 @@ static void __attribute__((noinline)) leave_to_others(struct dock_sq *sq, enum d
 // The token is held, and of this stay so much is left.
 static void run(struct dock_sq *sq, enum dock_runner by, struct dock_stay stay)
 {
-    for (;; stay = budget(sq)) {
+    for (;; stay = dock_sq_budget(sq)) {
         enum dock_stall why = execute(sq, by, &stay);
         if (__builtin_expect(why != DOCK_STALL_NONE, 0))
             leave_to_others(sq, why); // before the token goes: the list's user must be able to take it
@@ -173,49 +142,27 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
     for (unsigned looks = 0; (got = take(sq)) == BUSY && looks < SHORT_WAIT; looks++)
         dock_relax();
     if (__builtin_expect(got == MINE, 1))
-        run(sq, by, budget(sq));
+        run(sq, by, dock_sq_budget(sq));
     else if (got == BUSY) // the poster may have lost its processor: somebody comes back for it
         dock_ready_push(sq->qp->dev, sq);
 }
 
-// The rest of dock_sq_leave for who has the lock alone: who runs the queue sees what was posted, or we do.
-static void __attribute__((noinline)) unlock_and_ring(struct dock_sq *sq, bool posted)
+void dock_sq_leave(struct dock_sq *sq)
 {
     uint32_t seen = LOCK, next;
 
-    if (!posted) {
-        dock_sq_unlock(&sq->post);
-        return;
-    }
     dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
     do
         next = !(seen & RUN) ? RUN : DOCK_RULE_KICK ? RUN | KICK : RUN;
     while (!dock_claim32(&sq->post.word, &seen, next)); // pairs with take and let_go of others
     if (!(seen & RUN))
-        run(sq, DOCK_BY_POSTER, budget(sq));
+        run(sq, DOCK_BY_POSTER, dock_sq_budget(sq));
 }
 
-// Small WRITEs are done while both are held; what may take longer is done with the token alone.
-void dock_sq_leave(struct dock_sq *sq, bool both, bool posted)
+void dock_sq_go_on(struct dock_sq *sq, const struct dock_stay *stay)
 {
-    struct dock_stay stay;
-
-    if (__builtin_expect(!both, 0)) {
-        unlock_and_ring(sq, posted);
-        return;
-    }
-    stay = budget(sq);
-    if (posted && !evicted(sq)) {
-        dock_sq_fast(sq, &stay);
-        tell(sq, DOCK_BY_POSTER);
-    }
-    // Pairs with dock_sq_lock and take. Something not our own may be left of earlier, and is on a list.
-    if (__builtin_expect(!posted || (sq->exec == stay.pi && !sq->mid && !sq->mark), 1)) {
-        dock_publish32(&sq->post.word, 0);
-    } else {
-        dock_publish32(&sq->post.word, RUN);
-        run(sq, DOCK_BY_POSTER, stay);
-    }
+    dock_publish32(&sq->post.word, RUN); // pairs with dock_sq_lock and take
+    run(sq, DOCK_BY_POSTER, (struct dock_stay){dock_sq_rung(sq), stay->bytes, stay->wrs});
 }
 
 void dock_sq_hold(struct dock_sq *sq)

@@ -69,7 +69,7 @@ struct dock_sq_post {
     dock_a32 pi;     // blocks, free-running: next to be written; others see by it what was kept
     uint32_t posted; // WRs, free-running
     uint32_t mask, depth;
-    uint32_t always; // flags of every WQE: DOCK_F_COMPLETE when all are signaled
+    uint32_t always; // flags of every WQE: DOCK_F_TOKEN_EN, and DOCK_F_COMPLETE when all are signaled
     uint32_t inline_max;
     dock_a32 word; // DOCK_SQ_*
     uint8_t lock_free, sge_max;
@@ -77,6 +77,7 @@ struct dock_sq_post {
     uint8_t simple, token_at; // for the common WQE: it may be one, and where dock_wr has its token
     uint8_t xrc;              // an initiator: each WQE names the shared queue
     uint8_t free_early;       // slots are free when executed (profile): the id goes with the completion
+    uint32_t room;            // so many common WQEs surely fit; looked for anew when it is 0 (post.c)
     const dock_a32 *state;    // of the queue, enum dock_state
     const dock_a64 *executed; // WRs since the queue was made, their sources read; acquire pairs with run.c
     // line 1: written by the poller (under the CQ's lock), read by the poster
@@ -90,7 +91,11 @@ struct dock_post {
     bool both; // the token came with the lock
 };
 
-struct dock_sq_post *dock_qp_sq(struct dock_qp *qp);
+// It is what a queue pair begins with.
+static inline struct dock_sq_post *dock_qp_sq(struct dock_qp *qp)
+{
+    return (struct dock_sq_post *)qp;
+}
 
 void dock_spin_wait(dock_a32 *lock);
 
@@ -139,14 +144,16 @@ static inline void dock_post_start(struct dock_qp *qp, struct dock_post *p, bool
 
     p->qp = qp;
     p->sq = sq;
-    p->both = !sq->lock_free && dock_sq_lock(sq, both);
+    p->both = !sq->lock_free && dock_sq_lock(sq, both && !dock_probe_hook); // who listens may delay
+    if (__builtin_expect(dock_probe_hook != NULL, 0))
+        sq->room = 0;             // and hears of each request: the long way
     p->pi = dock_peek32(&sq->pi); // ours alone to change
     p->posted = sq->posted;
 }
 
 static inline void dock_post_begin(struct dock_qp *qp, struct dock_post *p)
 {
-    dock_post_start(qp, p, !dock_probe_hook); // who listens may delay, and others must go on
+    dock_post_start(qp, p, true);
 }
 
 static inline void dock_post_open(struct dock_qp *qp, struct dock_post *p)

@@ -17,36 +17,41 @@ static inline void dock_direct_leave(struct dock_conn *c)
     dock_publish64(&c->hazard->busy, ++c->hazard_value); // even again; pairs with dock_quiesce
 }
 
+// Two words of a queue's record that stand side by side, in one look.
+static inline uint64_t dock_direct_both(const dock_a32 *first)
+{
+    return dock_acquire64((const dock_a64 *)(const void *)first);
+}
+
 // Does the target answer this queue?
-static inline bool dock_direct_answers(const struct dock_conn *c)
+static inline bool dock_direct_answers(const struct dock_conn *c, const struct dock_qrec *q)
 {
-    uint32_t peer = dock_peek32(&c->queue->peer_id);
+    uint64_t peer = dock_direct_both(&q->peer_id);
 
-    return (peer == c->source_qp && dock_peek32(&c->queue->peer_who) == c->waiter->me) ||
-           peer == DOCK_PEER_ANY;
+    return peer == ((uint64_t)c->me << 32 | c->source_qp) || (uint32_t)peer == DOCK_PEER_ANY;
 }
 
-// A queue in RTR answers for good, as that of a program that is only written to; it is told of its first
-// message by the long way.
-static inline bool dock_direct_open(const struct dock_qrec *q)
+// Is it the queue that was checked, and does it go on? One in RTR answers for good, as that of a program that
+// is only written to; it is told of its first message by the long way.
+static inline bool dock_direct_open(const struct dock_conn *c, const struct dock_qrec *q)
 {
-    uint32_t state = dock_acquire32(&q->state); // pairs with the publish in dock_qp_modify
+    uint64_t now = dock_direct_both(&q->state), serial = (uint64_t)c->serial << 32;
 
-    return __builtin_expect(state == DOCK_RTS, 1) ||
-           (state == DOCK_RTR && dock_peek32(&q->attention) & DOCK_ATTN_COMM);
+    // the state pairs with the publish in dock_qp_modify
+    return __builtin_expect(now == (serial | DOCK_RTS), 1) ||
+           (now == (serial | DOCK_RTR) && dock_peek32(&q->attention) & DOCK_ATTN_COMM);
 }
 
-// Enter the target's memory. false: the long way must find out why (a queue that was never checked or heard
-// nothing yet, nobody there); nothing is held then.
+// Enter the memory of a target whose queue was checked (c->views). false: the long way must find out why (it
+// is another queue by now, heard nothing yet, nobody there); nothing is held then.
 static inline bool dock_direct_enter(struct dock_conn *c)
 {
     const struct dock_qrec *q = c->queue;
+    const struct dock_peer *peer = c->peer;
 
     dock_set64(&c->hazard->busy, ++c->hazard_value);
     dock_fence_light(); // pairs with dock_fence_heavy in dock_quiesce: show the hazard, then look
-    if (__builtin_expect(dock_direct_open(q) && c->views && dock_peek32(&q->serial) == c->serial &&
-                             dock_direct_answers(c) && !dock_peek32(&c->peer->dead),
-                         1))
+    if (__builtin_expect(dock_direct_open(c, q) && dock_direct_answers(c, q) && !dock_peek32(&peer->dead), 1))
         return true;
     dock_direct_leave(c);
     return false;
@@ -56,20 +61,6 @@ static inline bool dock_direct_enter(struct dock_conn *c)
 static inline bool dock_direct_writable(const struct dock_conn *c)
 {
     return dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_WRITE;
-}
-
-// The key as it was found last, if it still stands and the part last used covers the range with these
-// rights; else NULL.
-static inline const struct dock_rkey *dock_direct_key(const struct dock_conn *c, uint32_t tid, uint32_t token,
-                                                      uint64_t va, uint64_t len, uint32_t need)
-{
-    const struct dock_rkey *e = &c->key[tid % DOCK_RKEYS];
-
-    if (!e->rec || e->tid != tid || e->token != token || e->local || (e->access & need) != need ||
-        len > e->room || va - e->mapped > e->room - len ||
-        dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
-        return NULL;
-    return e;
 }
 
 // Everything but one aligned word of 8 bytes.
@@ -88,16 +79,26 @@ static inline void dock_direct_copy(char *to, const char *from, size_t n)
     }
 }
 
-// One WRITE, between enter and leave. false: nothing was moved, the long way finds out why.
-static inline bool dock_direct_write(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t raddr,
-                                     const char *from, uint32_t len)
-{
-    const struct dock_rkey *k = dock_direct_key(c, tid, token, raddr, len, DOCK_ACCESS_REMOTE_WRITE);
+// Another remote key than the one used last, as it was found before; one that does not fit if there is none.
+const struct dock_rkey *dock_direct_key(struct dock_conn *c, uint64_t name);
 
-    if (__builtin_expect(!k, 0))
+// One WRITE, between enter and leave, under a key that still stands and may be written to, where the part
+// last used covers the range. false: nothing was moved, the long way finds out why.
+static inline bool dock_direct_write(struct dock_conn *c, uint64_t name, uint64_t raddr, const char *from,
+                                     uint64_t len)
+{
+    const struct dock_rkey *k = c->written;
+    uint64_t inside;
+
+    if (__builtin_expect(k->writes != name, 0))
+        k = dock_direct_key(c, name);
+    inside = raddr - k->mapped;
+    if (__builtin_expect(inside + len > k->room || inside > k->room ||
+                             dock_acquire64(&k->rec->generation) != k->generation, // pairs with mr.c
+                         0))
         return false;
     dock_fence_store(); // earlier requests of this queue are placed before this one
-    dock_direct_copy(k->base + (raddr - k->mapped), from, len);
+    dock_direct_copy(k->base + inside, from, len);
     return true;
 }
 

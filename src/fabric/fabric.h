@@ -48,7 +48,7 @@ struct dock_peer {
 
 // A remote key that was checked and found good: valid as long as the entry's generation has not moved.
 struct dock_rkey {
-    uint32_t tid, token;
+    uint64_t writes; // dock_rkey_name, if all of this may be written to; else DOCK_RKEY_NONE
     uint64_t generation;
     const struct dock_segrec *rec;
     char *base;            // `mapped` lies here in our mapping
@@ -57,10 +57,19 @@ struct dock_rkey {
     uint64_t va, len;
     const struct dock_segpieces *table; // of such parts, NULL if there are no others
     uint32_t pieces;
+    uint32_t tid, token;
     uint32_t access;
     bool local; // found as a local key of the target
     bool many;  // one of several segments of `tid`
 };
+
+#define DOCK_RKEY_NONE UINT64_MAX
+
+// A remote key as a small WRITE names it; a tid has 20 bits.
+static inline uint64_t dock_rkey_name(uint32_t tid, uint32_t token)
+{
+    return (uint64_t)token << 32 | tid;
+}
 
 #define DOCK_RKEYS 4
 #define DOCK_LKEYS 2 // of the target's receives
@@ -73,6 +82,9 @@ struct dock_next_receive {
     uint32_t number;         // bounded
     uint32_t pi;             // receives before this position were posted when we looked
     struct dock_wqe_sge sge; // its first
+    char *to;                // where that lies, as long as the generation stands; NULL: look for it
+    uint64_t generation;
+    const struct dock_segrec *rec;
 };
 
 // The way from one send queue to one target queue. Belongs to the send queue; only the holder of its
@@ -85,6 +97,7 @@ struct dock_conn {
     struct dock_conn *via; // to an XRC shared queue: the way to the target, which keeps the connection
     uint32_t serial;
     uint32_t dest_qp, source_qp;
+    dock_who me;        // whose queue `source_qp` is
     uint32_t held;      // UC: 1 + the number of a receive whose message was broken off; the next one gets it
     uint32_t key_pd;    // protection domain of the target queue, as checked
     uint64_t cookie;    // the target queue's
@@ -102,6 +115,7 @@ struct dock_conn {
     const struct dock_waiter *waiter;
     const dock_a32 *moving; // our own device's, as dock_port.moving is the target's
     uint64_t hazard_value;
+    const struct dock_rkey *written; // the key that the last small WRITE went under
     struct dock_rkey key[DOCK_RKEYS + DOCK_LKEYS];
     struct dock_rqview rq;
     struct dock_next_receive next_receive;

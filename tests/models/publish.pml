@@ -9,17 +9,18 @@
  *   NO_LOOK            the reader does not look at the word
  *
  * pairs: arena/adopt_change.c: dock_adopt_fork_begins dock_adopt_hook enter; arena/adopt_stop.c: tell;
- *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; base/log.c: dock_log_set_sink put; base/order.h:
- *   dock_fence_store; device/dev.c: make_port; device/engine.c: dock_engine_stop; device/identity.c: dock_identity;
- *   device/fast.c: source; device/ids.c: make_block; device/local.c: dock_up_local; device/mark.c: dock_qp_flush;
- *   device/mr.c: dock_lkey_publish; device/poll.c: take_mark; device/raw.c: dock_raw_check_fetched
- *   take_direct; device/repair.c: free_hazards; device/retire.c: dock_sq_reap dock_up_finish; device/run.c: tell; device/rq.c: dock_recv_end;
- *   device/sq.h: dock_sq_post dock_spin_unlock; fabric/host/send.c: read_ahead; ring/rqring.c: dock_rq_take_for;
- *   device/peers.c: end_relays; face/shmem/job.c: osh_job_check osh_job_meet osh_job_publish; face/shmem/lock.c:
- *   wait_link; face/shmem/near.h: osh_near_signal; face/shmem/post.c: wait_executed; face/shmem/sync.c:
- *   counted_round epoch_round; face/shmem/until.c: load shmem_signal_fetch; face/urma/log.c:
- *   urma_register_loc_log_func urma_register_log_func urma_unregister_log_func; face/urma/target.c: set_peer;
- *   face/urma/urma_face.h: ur_peer; launch/oshrun.c: end_job ended; preload/memory.c: hooks; ring/page.h: dock_note.
+ *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; arena/idtable.h: dock_idtable_evicted; base/log.c:
+ *   dock_log_set_sink put; base/order.h: dock_fence_store; device/dev.c: make_port; device/engine.c: dock_engine_stop;
+ *   device/identity.c: dock_identity; device/fast.c: other_lkey source; device/run.h: dock_sq_tell; device/ids.c:
+ *   make_block; device/local.c: dock_up_local; device/mark.c: dock_qp_flush; device/mr.c: dock_lkey_publish;
+ *   device/poll.c: take_mark; device/raw.c: dock_raw_check_fetched take_direct; device/repair.c: free_hazards;
+ *   device/retire.c: dock_sq_reap dock_up_finish; device/rq.c: dock_recv_end; device/sq.h: dock_sq_post
+ *   dock_spin_unlock; fabric/host/send.c: read_ahead; ring/rqring.c: dock_rq_take_for; device/peers.c: end_relays;
+ *   face/shmem/job.c: osh_job_check osh_job_meet osh_job_publish; face/shmem/lock.c: wait_link; face/shmem/near.h:
+ *   osh_near_signal; face/shmem/post.c: wait_executed; face/shmem/sync.c: counted_round epoch_round;
+ *   face/shmem/until.c: load shmem_signal_fetch; face/urma/log.c: urma_register_loc_log_func urma_register_log_func
+ *   urma_unregister_log_func; face/urma/target.c: set_peer; face/urma/urma_face.h: ur_peer; launch/oshrun.c: end_job
+ *   ended; preload/memory.c: hooks; ring/page.h: dock_note.
  */
 #define VARS 3
 #define PROCS 2

@@ -12,7 +12,7 @@
  *   LOOK_FIRST       the owner looks at the hazard before the key is bad
  *
  * pairs: arena/port.h: dock_hazard; device/execute.c: perform sent_to_nobody; device/fail.c: dock_qp_fail
- *   error_held suspend; device/fast.c: dock_sq_fast; device/internal.h: dock_sq; device/mcast.c: dock_mcast_send;
+ *   error_held suspend; device/fast.c: leave; device/internal.h: dock_sq; device/mcast.c: dock_mcast_send;
  *   device/modify.c: enter; device/qp.c: dock_qp_destroy publish_record; device/quiesce.c: await_own await_peer
  *   dock_quarantine_check dock_quiesce_locked; fabric/direct.h: dock_direct_open dock_direct_enter dock_direct_leave;
  *   fabric/fabric.h: dock_up_enter dock_up_leave; fabric/host/connect.c: answers dock_host_enter dock_host_pick;

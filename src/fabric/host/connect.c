@@ -47,7 +47,8 @@ void dock_host_meet(struct dock_conn *c)
     c->next_receive.known = false;
     c->held = 0;
     for (unsigned i = 0; i < DOCK_RKEYS + DOCK_LKEYS; i++)
-        c->key[i].rec = NULL;
+        dock_host_forget(&c->key[i]);
+    c->written = c->key;
 }
 
 int dock_host_connect(struct dock_conn *c)
@@ -97,6 +98,7 @@ void dock_host_disconnect(struct dock_conn *c)
     dock_claim64(&c->hazard->owner, &mine, 0);
     dock_up_peer_put(c->dev, c->peer);
     c->peer = NULL;
+    c->views = false;
 }
 
 // What a way to `c`'s queue must find there.
@@ -153,7 +155,7 @@ static bool answers(struct dock_conn *c, bool begun)
         dock_host_meet(c); // all that such a request knows is the number: it is for whoever has it now
     }
     if (c->service == DOCK_RC || c->service == DOCK_UC) {
-        if (!dock_direct_answers(c))
+        if (!dock_direct_answers(c, q))
             return false;
         if (__builtin_expect(state == DOCK_RTR, 0) && !(dock_peek32(&q->attention) & DOCK_ATTN_COMM))
             dock_host_attention(c, DOCK_ATTN_COMM);

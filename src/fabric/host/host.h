@@ -47,6 +47,13 @@ enum dock_go dock_host_start_shared(struct dock_conn *c, struct dock_xfer *x);
 
 // ---- keys.c
 
+// What the place held is looked up anew.
+static inline void dock_host_forget(struct dock_rkey *k)
+{
+    k->rec = NULL;
+    k->writes = DOCK_RKEY_NONE;
+}
+
 // Find the remote key and check rights and bounds. Statuses as the requester sees them.
 uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,
                         uint32_t need, const struct dock_rkey **out);

@@ -218,14 +218,15 @@ static const char *fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool 
     const struct dock_segrec *rec = read_entry(c, tid, &s, &generation);
     bool many = !local && s.kind_qpn >> 24 == DOCK_SEG_MANY; // also while it changes
 
-    e->rec = NULL;
+    dock_host_forget(e);
     if (many)
         rec = among(c, tid, token, w, &s, &generation);
     if (!rec)
         return "its entry is taken away, or does not hold together";
     if (!(local ? local_key_fits(c, &s, token) : remote_key_fits(c, &s, token)))
         return "nothing is there under this key in the domain of the queue";
-    *e = (struct dock_rkey){.tid = tid,
+    *e = (struct dock_rkey){.writes = DOCK_RKEY_NONE,
+                            .tid = tid,
                             .token = token,
                             .local = local,
                             .many = many,
@@ -245,6 +246,8 @@ static const char *fill(struct dock_conn *c, uint32_t tid, uint32_t token, bool 
         e->room = s.len;
     }
     e->rec = rec;
+    if (!local && s.access & DOCK_ACCESS_REMOTE_WRITE)
+        e->writes = dock_rkey_name(tid, token);
     return NULL;
 }
 
@@ -269,6 +272,14 @@ tell_refused(const struct dock_conn *c, const char *what, uint32_t tid, const st
 {
     dock_info("queue %u: %s of queue %u, entry %u, %llu bytes at %#llx, rights %#x: %s", c->source_qp, what,
               c->dest_qp, tid, (unsigned long long)w->len, (unsigned long long)w->va, w->need, why);
+}
+
+const struct dock_rkey *dock_direct_key(struct dock_conn *c, uint64_t name)
+{
+    static const struct dock_rkey none;
+    const struct dock_rkey *k = dock_conn_key(c, (uint32_t)name, false);
+
+    return k->writes == name ? (c->written = k) : &none;
 }
 
 uint32_t dock_host_rkey(struct dock_conn *c, uint32_t tid, uint32_t token, uint64_t va, uint64_t len,

@@ -21,20 +21,39 @@ static bool read_ahead(struct dock_conn *c, uint32_t ci)
     r->ci = ci;
     r->number = dock_peek32(&v->index[ci & (v->size - 1)]) & (v->size - 1);
     r->sge = *dock_rq_sges(v, r->number);
+    r->to = NULL;
     r->known = true;
     return true;
 }
 
-// Where the receive's first buffer lies, if all of it is mapped and the message fits; else NULL.
-static char *buffer(struct dock_conn *c, const struct dock_wqe_sge *s, uint32_t len)
+// Where the receive's first buffer lies, if all of it is mapped.
+static bool find_buffer(struct dock_conn *c)
 {
+    struct dock_next_receive *r = &c->next_receive;
+    const struct dock_wqe_sge *s = &r->sge;
     const struct dock_rkey *e = dock_conn_key(c, s->key >> 8, true);
 
-    if (len > s->len || !e->rec || e->token != s->key || e->tid != s->key >> 8 ||
-        !(e->access & DOCK_ACCESS_LOCAL_WRITE) || s->len > e->room || s->va - e->mapped > e->room - s->len ||
-        dock_acquire64(&e->rec->generation) != e->generation) // pairs with mr.c
+    if (!e->rec || e->token != s->key || e->tid != s->key >> 8 || !(e->access & DOCK_ACCESS_LOCAL_WRITE) ||
+        s->len > e->room || s->va - e->mapped > e->room - s->len)
+        return false;
+    r->to = e->base + (s->va - e->mapped);
+    r->rec = e->rec;
+    r->generation = e->generation;
+    return true;
+}
+
+// The same, if its key still stands.
+static inline char *buffer(struct dock_conn *c)
+{
+    struct dock_next_receive *r = &c->next_receive;
+
+    if (!r->to && !find_buffer(c))
         return NULL;
-    return e->base + (s->va - e->mapped);
+    if (__builtin_expect(dock_acquire64(&r->rec->generation) != r->generation, 0)) { // pairs with mr.c
+        r->to = NULL;
+        return NULL;
+    }
+    return r->to;
 }
 
 static void tell(enum dock_moment at, const struct dock_conn *c, uint32_t position)
@@ -85,10 +104,8 @@ static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *
 // What the next message is going to touch comes here while nobody waits for it.
 static void prepare(struct dock_conn *c, uint32_t ci)
 {
-    const char *to = read_ahead(c, ci) ? buffer(c, &c->next_receive.sge, 0) : NULL;
-
-    if (to)
-        __builtin_prefetch(to, 1);
+    if (read_ahead(c, ci) && find_buffer(c))
+        __builtin_prefetch(c->next_receive.to, 1);
 }
 
 uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message *m)
@@ -104,8 +121,8 @@ uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message 
     if (__builtin_expect(!r->known || r->ci != dock_word_value(word), 0) &&
         !read_ahead(c, dock_word_value(word)))
         return DOCK_DIRECT_NOT;
-    to = buffer(c, &r->sge, m->len);
-    if (__builtin_expect(!to, 0))
+    to = buffer(c);
+    if (__builtin_expect(!to || m->len > r->sge.len, 0))
         return DOCK_DIRECT_NOT;
     uint32_t number = r->number;
     if (__builtin_expect(!take(c, word, number), 0))

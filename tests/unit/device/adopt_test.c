@@ -268,7 +268,7 @@ static void a_key_that_was_taken_away_stays_so(void **state)
     pthread_mutex_unlock(&dev->lock);
     struct dock_mr *all = reg(f, p, 4 * PAGE);
     assert_int_equal(going->hold.pieces, 1); // it was told of the page
-    assert_int_equal(dock_peek32(&dev->lkeys[going->tid].key), 0);
+    assert_int_equal(dock_peek64(&dev->lkeys[going->tid].name), 0);
     assert_int_equal(dock_peek64(&dev->segments[going->tid].generation) & 1, 1);
     dereg(going);
     exercise(f, all, p, 4 * PAGE, 31);
@@ -294,7 +294,7 @@ static void *adopts_for_a_while(void *arg)
     dock_adopt_lock();
     atomic_store(&late.adopting, true);
     usleep(30000);
-    late.before = dock_peek32(&late.dev->lkeys[late.mr->tid].key) != 0;
+    late.before = dock_peek64(&late.dev->lkeys[late.mr->tid].name) != 0;
     dock_adopt_unlock();
     return NULL;
 }
@@ -344,7 +344,7 @@ static void what_cannot_be_taken_away_gets_its_keys_back(void **state)
     pthread_mutex_unlock(&f->devs[1]->lock);
     refused_for_a_late_mapping(f, mr);
     assert_int_equal(dock_peek64(&rec[mr->tid].generation) & 1, 1);
-    assert_int_equal(dock_peek32(&f->devs[1]->lkeys[mr->tid].key), mr->lkey);
+    assert_int_equal((uint32_t)dock_peek64(&f->devs[1]->lkeys[mr->tid].name), mr->lkey);
     dereg(mr);
     munmap(p, 4 * PAGE);
 }
