@@ -31,12 +31,48 @@ static void words_of_2(char *to, const char *from, size_t n)
     }
 }
 
+// At most 8 bytes from the beginning of a word on: each naturally aligned piece once, the last byte last.
+static void end_of_copy(char *to, const char *from, size_t n)
+{
+    size_t done = 0;
+
+    if (n == 8) {
+        words_of_8(to, from, 8);
+        return;
+    }
+    if (n & 4) {
+        words_of_4(to, from, 4);
+        done = 4;
+    }
+    if (n & 2) {
+        words_of_2(to + done, from + done, 2);
+        done += 2;
+    }
+    if (n & 1)
+        atomic_store_explicit((_Atomic char *)(to + done), from[done], memory_order_relaxed);
+}
+
+// Programs poll the last byte of a WRITE, though nobody promises it to them: all of it is there then, as it
+// is with an adapter that writes from front to back.
+static void long_copy(char *to, const char *from, size_t n)
+{
+    size_t end = 1 + ((uintptr_t)to + n - 1) % 8;
+
+    if (end >= n) {
+        memcpy(to, from, n);
+        return;
+    }
+    memcpy(to, from, n - end);
+    dock_fence_store();
+    end_of_copy(to + n - end, from + n - end, end);
+}
+
 void dock_direct_copy_other(char *to, const char *from, size_t n)
 {
     uintptr_t odd = (uintptr_t)to | n; // its lowest bit tells what all of it is a multiple of
 
     if (n > DOCK_DIRECT_WORDS || odd & 1)
-        memcpy(to, from, n);
+        long_copy(to, from, n);
     else if (!(odd & 7))
         words_of_8(to, from, n);
     else if (!(odd & 3))

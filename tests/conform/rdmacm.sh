@@ -90,6 +90,18 @@ simple cmtime 7476 t "cmtime -b 127.0.0.1 -p 7476" "cmtime -s 127.0.0.1 -p 7476 
 
 program cmtime rdmacm-utils "cmtime -b ADDRESS; cmtime -s ADDRESS -c 100" "runs"
 
+# ---- a file through an rsocket
+
+copies() {
+    local status=1
+    wanted rcopy || return 0
+    head -c 3000001 /dev/urandom >"$work/file"
+    pair 7427 '[tT]' rcopy "rcopy $work/file 127.0.0.1:$work/copy" keep && cmp "$work/file" "$work/copy" && status=0
+    cell rcopy $status
+}
+copies
+program rcopy rdmacm-utils "rcopy; rcopy FILE ADDRESS:FILE" "data right"
+
 # ---- datagrams: look-ups, and groups
 
 datagrams() { # OPTIONS...; udaddy's port is always the same

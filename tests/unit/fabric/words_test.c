@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A short copy stores each word once and whole: a child copies step by step, and after each instruction this
-// process looks what came, and clears it, as a receiver does that takes a flag back.
+// A short copy stores each word once and whole, a long one its last byte last: a child copies step by step,
+// and after each instruction this process looks what came. Of a short one it clears that, as a receiver does
+// that takes a flag back.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include "fabric/direct.h"
 
 #define STEPS 100000u
+#define LONGEST 4096u
 
 static const struct row {
     unsigned at, n, word; // where in a cache line, how many bytes, of words of how many
@@ -29,7 +31,7 @@ static const struct row {
 
 static void __attribute__((noreturn)) copier(char *to, size_t n)
 {
-    char from[DOCK_DIRECT_WORDS];
+    static char from[LONGEST];
 
     memset(from, 0x5a, sizeof from);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -55,29 +57,53 @@ static void look(char *mem, unsigned *times, const struct row *r)
     }
 }
 
-static void copy_in_steps(char *mem, const struct row *r)
+// A child that stops at each instruction of a copy to `to`.
+static pid_t start(char *to, size_t n)
 {
-    unsigned times[128] = {0};
     int status;
     pid_t child = fork();
 
     assert_true(child >= 0);
     if (child == 0)
-        copier(mem + r->at, r->n);
+        copier(to, n);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
         printf("skipped: a child must not be traced here\n");
         exit(77);
     }
-    unsigned steps = 0;
-    do {
-        assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        look(mem, times, r);
-    } while (++steps < STEPS && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+    return child;
+}
+
+// False: it has reached the end.
+static bool step(pid_t child)
+{
+    int status;
+
+    assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+}
+
+static void stop(pid_t child, unsigned steps)
+{
+    int status;
+
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
     assert_true(steps < STEPS);
+}
+
+static void copy_in_steps(char *mem, const struct row *r)
+{
+    unsigned times[128] = {0}, steps = 0;
+    pid_t child = start(mem + r->at, r->n);
+    bool on;
+
+    do {
+        on = step(child);
+        look(mem, times, r);
+    } while (++steps < STEPS && on);
+    stop(child, steps);
     for (unsigned i = r->at; i < r->at + r->n; i++)
         if (times[i] != 1)
             fail_msg("%u bytes at %u: byte %u was stored %u times, once is expected", r->n, r->at, i,
@@ -95,11 +121,46 @@ static void each_word_is_stored_once(void **state)
     munmap(mem, 4096);
 }
 
+static void long_copy_in_steps(char *mem, unsigned at, unsigned n)
+{
+    unsigned steps = 0;
+    pid_t child;
+    bool on;
+
+    memset(mem, 0, 2 * LONGEST);
+    child = start(mem + at, n);
+    do {
+        on = step(child);
+        for (unsigned i = 0; mem[at + n - 1] && i < n; i++)
+            if (mem[at + i] != 0x5a)
+                fail_msg("%u bytes at %u: the last one is there, and byte %u is not", n, at, i);
+    } while (++steps < STEPS && on);
+    stop(child, steps);
+    assert_int_equal(mem[at + n - 1], 0x5a);
+    assert_int_equal(mem[at + n], 0);
+}
+
+static void a_long_copy_ends_with_its_last_byte(void **state)
+{
+    static const unsigned sizes[] = {15, 33, 63, 65, 66, 68, 71, 96, 128, 200, 257, 1000, 2049, LONGEST};
+    char *mem = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(mem, MAP_FAILED);
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (unsigned at = 1; at < 64; at += sizes[i] < 65 ? 2 : 13)
+            long_copy_in_steps(mem, at, sizes[i]);
+    for (unsigned i = 3; i < sizeof sizes / sizeof *sizes; i++)
+        long_copy_in_steps(mem, 0, sizes[i]);
+    munmap(mem, 2 * LONGEST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_word_is_stored_once),
+        cmocka_unit_test(a_long_copy_ends_with_its_last_byte),
     };
 
-    return cmocka_run_group_tests_name("short copies", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("copies", tests, NULL, NULL);
 }
