@@ -154,8 +154,8 @@ void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off
     }
 }
 
-// ---- pages that are kept for a while. They hold what they held: who can read that could do so while they
-// were registered.
+// ---- pages that are kept for a while, with what they hold: who maps the arena may read it as long
+// (status.md)
 
 // Those that nobody has taken since return to the system.
 static void give_kept(struct dock_adopt *a, const struct dock_run *r)
@@ -176,22 +176,24 @@ static bool covers(const struct dock_run *r, const struct dock_run *other)
     return r->off <= other->off && other->off + other->len <= r->off + r->len;
 }
 
-// No run of the list lies inside of another: what is kept already is not given back for its own sake.
+// No run of the list lies inside of another: one that comes back takes the place of what it covers, or makes
+// what covers it the newest.
 void dock_mirror_retire(struct dock_adopt *a, uint64_t off, uint64_t len)
 {
     struct dock_run fresh = {off, len};
     unsigned left = 0;
 
-    if (len >= DOCK_HOLES_BACK_FROM) {
-        dock_arena_punch(a->arena, off, len);
-        return;
-    }
     for (unsigned i = 0; i < a->keeps; i++)
         if (covers(&a->kept[i], &fresh))
-            return;
+            fresh = a->kept[i];
     for (unsigned i = 0; i < a->keeps; i++)
         if (!covers(&fresh, &a->kept[i]))
             a->kept[left++] = a->kept[i];
+    if (fresh.len >= DOCK_HOLES_BACK_FROM) {
+        dock_arena_punch(a->arena, off, len);
+        a->keeps = left;
+        return;
+    }
     if (left == DOCK_ADOPT_KEPT) {
         give_kept(a, &a->kept[0]);
         memmove(&a->kept[0], &a->kept[1], --left * sizeof *a->kept);
