@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -180,18 +181,25 @@ static void is_in_the_places(struct own *o)
 
 // ---- the peer
 
-static urma_target_jetty_t *import_told(struct uend *e, int sock)
+static urma_target_jetty_t *import_named(struct uend *e, urma_jetty_id_t id)
 {
-    urma_rjetty_t at = {.trans_mode = URMA_TM_RM,
+    urma_rjetty_t at = {.jetty_id = id,
+                        .trans_mode = URMA_TM_RM,
                         .type = URMA_JETTY,
                         .flag.bs = {.token_policy = URMA_TOKEN_PLAIN_TEXT, .order_type = URMA_OI}};
     urma_token_t token = {UEND_TOKEN};
-    urma_target_jetty_t *t;
+    urma_target_jetty_t *t = urma_import_jetty(e->ctx, &at, &token);
 
-    hear(sock, &at.jetty_id, sizeof at.jetty_id);
-    t = urma_import_jetty(e->ctx, &at, &token);
     CHECK(t != NULL);
     return t;
+}
+
+static urma_target_jetty_t *import_told(struct uend *e, int sock)
+{
+    urma_jetty_id_t id;
+
+    hear(sock, &id, sizeof id);
+    return import_named(e, id);
 }
 
 static void send_one(struct uend *e, urma_target_jetty_t *t, unsigned i, urma_cr_status_t status)
@@ -361,6 +369,86 @@ static void the_queue_goes_on_whatever_becomes_of_the_address(void **state)
     two_processes(peer_of_changes, forks_and_unmaps);
 }
 
+// ---- senders that are killed at work
+
+enum { SENDERS = 4, ENOUGH = 300 };
+
+static void __attribute__((noreturn)) send_for_ever(urma_jetty_id_t id)
+{
+    urma_target_jetty_t *t;
+    struct uend e;
+
+    uend_open(&e, &rm);
+    t = import_named(&e, id);
+    for (unsigned i = 0;; i++)
+        send_one(&e, t, i % DEPTH, URMA_CR_SUCCESS);
+}
+
+static void kills_senders(int sock)
+{
+    urma_jetty_id_t id;
+    pid_t sender;
+
+    for (unsigned n = 0; n < SENDERS; n++) {
+        hear(sock, &id, sizeof id);
+        sender = fork();
+        if (!sender)
+            send_for_ever(id);
+        meet(sock); // enough has come
+        CHECK_INT(kill(sender, SIGKILL), 0);
+        CHECK_INT(waitpid(sender, NULL, 0), sender);
+        meet(sock);
+    }
+    meet(sock);
+}
+
+// Receives that came back are posted again. A dead sender's may come back as an error; one that came twice
+// would be refused, for all DEPTH are out then.
+static unsigned take_and_repost(struct uend *e, struct own *o)
+{
+    urma_cr_t cr[16];
+    int n = urma_poll_jfc(o->jfc, 16, cr);
+
+    CHECK(n >= 0);
+    for (int i = 0; i < n; i++) {
+        CHECK(cr[i].user_ctx < DEPTH);
+        post_receive(e, o, cr[i].user_ctx);
+    }
+    return (unsigned)n;
+}
+
+static void outlives_senders(int sock)
+{
+    struct own o;
+    struct uend e;
+    unsigned got;
+
+    uend_open(&e, &rm);
+    open_own(&e, &o);
+    for (unsigned i = 0; i < DEPTH; i++)
+        post_receive(&e, &o, i);
+    for (unsigned n = 0; n < SENDERS; n++) {
+        tell_jetty(&o, sock);
+        for (got = 0; got < ENOUGH;)
+            got += take_and_repost(&e, &o);
+        meet(sock);
+        meet(sock); // it is dead
+    }
+    deactivate(&o);
+    CHECK(is_private(&o.cqes) && is_private(&o.rqes));
+    close_own(&o);
+    end_place(&o.cqes);
+    end_place(&o.rqes);
+    meet(sock);
+    uend_close(&e);
+}
+
+static void who_is_killed_at_work_leaves_the_rings_to_others(void **state)
+{
+    (void)state;
+    two_processes(kills_senders, outlives_senders);
+}
+
 // ---- refusals
 
 static struct uend l, r;
@@ -516,6 +604,7 @@ int main(void)
     const struct CMUnitTest apart[] = {
         cmocka_unit_test(peers_write_the_rings_where_the_program_has_them),
         cmocka_unit_test(the_queue_goes_on_whatever_becomes_of_the_address),
+        cmocka_unit_test(who_is_killed_at_work_leaves_the_rings_to_others),
         cmocka_unit_test(without_adoption_there_is_none),
     };
     const struct CMUnitTest refused[] = {
