@@ -7,11 +7,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "face/shmem/near.h"
 #include "face/shmem/shmem_face.h"
 
 #define SPINS_WITH_ROOM 2048u
 #define YIELDS 20000u // looks, the spins included
+#define CROWDED_NS 2000000u
+#define NAPS 4096u // before a yield is tried again
 
 // Empty polls help with queues whose budget ran out.
 static void help(void)
@@ -48,18 +51,32 @@ static bool beside_another(void)
     return false;
 }
 
-void osh_pause_long(unsigned looks)
+// Who yields on a processor that others want comes back when each of them had its turn, which may take a
+// hundred naps; who sleeps is let in soon after it wakes. So a yield that took long is followed by naps.
+static void let_others(unsigned looks)
 {
     static const struct timespec nap = {.tv_nsec = 20000};
+    static _Thread_local unsigned naps;
 
+    if (naps == 0 && looks < YIELDS) {
+        uint64_t before = dock_now_ns();
+        sched_yield();
+        if (dock_now_ns() - before > CROWDED_NS)
+            naps = NAPS;
+        return;
+    }
+    if (naps)
+        naps--;
+    nanosleep(&nap, NULL);
+}
+
+void osh_pause_long(unsigned looks)
+{
     help();
     if (looks < osh.spins && !beside_another())
         return;
     osh_job_check(); // each time: on a busy machine the next one may come after a second
-    if (looks < YIELDS)
-        sched_yield();
-    else
-        nanosleep(&nap, NULL);
+    let_others(looks);
 }
 
 void osh_looked(void)
