@@ -42,6 +42,12 @@ void dock_up_bell(struct dock_peer *peer)
         ring(peer->bell_fd);
 }
 
+void dock_up_attention(struct dock_peer *peer)
+{
+    dock_publish32(&peer->port->attention, 1); // the flags it stands for come first: pairs with dock_attend
+    dock_up_bell(peer);
+}
+
 void dock_engine_wake(struct dock_dev *dev)
 {
     dock_fence_full(); // pairs with the fence in may_sleep

@@ -301,7 +301,8 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
     sq->pieces += moved != 0;
     stay->bytes -= moved < stay->bytes ? moved : stay->bytes;
     enum dock_step on = became(sq, stay, c, go);
-    dock_conn_wake(c);
+    if (go != DOCK_GO_PENDING) // a late fabric's own thread tells
+        dock_conn_wake(c);
     return on;
 }
 

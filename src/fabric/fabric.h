@@ -256,16 +256,18 @@ void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer);
 
 // Wake the engine of a peer if it sleeps. The full fence orders the caller's work before the look.
 void dock_up_bell(struct dock_peer *peer);
+// The same, for flags that were set in its arena: they are looked at.
+void dock_up_attention(struct dock_peer *peer);
 
 // What start() and abandon() have brought may be waited for asleep. The sleeper is woken when our own
 // completion of the request stands: a program that is woken may answer before the one that woke it has its
 // processor again, and who answers a request that is not complete yet surprises programs that know adapters,
-// where the acknowledgement goes ahead.
+// where the acknowledgement goes ahead. A group's members are woken as each gets its copy.
 static inline void dock_conn_wake(struct dock_conn *c)
 {
     if (__builtin_expect(c->owes_bell, 0)) {
         c->owes_bell = false;
-        dock_up_bell(c->peer);
+        dock_up_attention(c->peer);
     }
 }
 

@@ -11,7 +11,7 @@
  *   UNORDERED_FLAG     `attention` may be visible before the flag that it stands for
  *
  * pairs: arena/port.h: dock_port; device/attend.c: attend_queue fail_users; device/engine.c: dock_engine_wake
- *   dock_up_bell sleep_once; device/fail.c: dock_qp_error_for dock_qp_fail; device/poll.c: corrupt;
+ *   dock_up_attention dock_up_bell sleep_once; device/fail.c: dock_qp_error_for dock_qp_fail; device/poll.c: corrupt;
  *   device/post.c: dock_post_keep; device/raw.c: dock_raw_watch_doorbell forsaken settle;
  *   fabric/host/connect.c: dock_host_attend; fabric/host/message.c: wake_owner.
  * dock_post_keep is a producer (`kept` or the index is its work, the state or `watched` what it looks at), and who ends

@@ -181,8 +181,7 @@ void dock_host_attend(struct dock_conn *c, uint32_t why)
     dock_claim32(&c->queue->first_cause, &none, why);
     atomic_fetch_or_explicit(&c->queue->attention, why,
                              memory_order_release); // pairs with attend() of the engine
-    dock_publish32(&c->peer->port->attention, 1);
-    dock_up_bell(c->peer);
+    dock_up_attention(c->peer);
 }
 
 void dock_host_attention(struct dock_conn *c, uint32_t why)

@@ -24,13 +24,13 @@ static enum dock_go drop(struct dock_conn *c, struct dock_xfer *x)
     return DOCK_GO_DONE;
 }
 
-// An event is owed, or (none) its owner is to see that the CQ was overrun.
+// An event is owed, or (none) its owner is to see that the CQ was overrun. That there is something to see is
+// told by dock_conn_wake.
 static void wake_owner(struct dock_conn *c, struct dock_cqview *cq, uint32_t events)
 {
     // pairs with attend_cqs: two that fire before the engine looks are two
     atomic_fetch_add_explicit(&cq->rec->attention, events, memory_order_release);
-    dock_publish32(&c->peer->port->attention, 1);
-    c->owes_bell = true; // rung by dock_conn_wake
+    c->owes_bell = true;
 }
 
 static uint32_t receive_opcode(const struct dock_xfer *x)
