@@ -10,6 +10,9 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/conform/rdmacm_lib.sh
 . tests/conform/programs_lib.sh
 
+unpacked=$PWD/build/daemons # by scripts/setup
+PATH=$unpacked/usr/sbin:$unpacked/usr/bin:$PATH
+
 daemons=
 end_daemons() {
     # shellcheck disable=SC2086 # numbers
@@ -17,6 +20,13 @@ end_daemons() {
     daemons=
 }
 trap 'end_daemons; rm -rf "$work"' EXIT
+
+there() { # NAME...: all of them
+    local name
+    for name in "$@"; do
+        command -v "$name" >/dev/null || { absent "$name"; return 1; }
+    done
+}
 
 run() { # COMMAND... with a limit of its own
     timeout -k 5 "$limit" "$drydock" run -- "$@"
@@ -41,7 +51,7 @@ until_says() { # REGEX COMMAND...: asks until the answer is there
 free_port() {
     local port
     for _ in $(seq 100); do
-        port=$((20000 + RANDOM % 10000))
+        port=$((30000 + RANDOM % 2000)) # of no other test here
         grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X $port) [0-9A-F]+:[0-9A-F]+ 0A " /proc/net/tcp || break
     done
     echo $port
@@ -75,6 +85,8 @@ log_file = $work/\$name.log
 admin_socket = $work/\$name.\$pid.asok
 mon_data = $work/mon
 osd_data = $work/osd
+osd_erasure_code_plugins =
+osd_class_dir = $(compgen -G "$unpacked/usr/lib/*/rados-classes" || compgen -G "/usr/lib/*/rados-classes")
 osd_objectstore = memstore
 osd_pool_default_size = 1
 osd_pool_default_min_size = 1
@@ -103,11 +115,6 @@ ceph_up() {
         until_says '1 up' run ceph -s
 }
 
-bytes_out() { # of all queues that ended, as SIDE says
-    awk '/ queue .* ends: / { for (i = 2; i <= NF; i++) if ($i == "out," && $(i - 1) == "bytes") n += $(i - 2) }
-        END { print n + 0 }' "$work/$1"
-}
-
 ceph_objects() {
     local status=1
     ceph_up >"$work/client" 2>&1 &&
@@ -121,18 +128,14 @@ ceph_objects() {
 }
 
 ceph_line="ceph-mon, ceph-osd, rados put, get, bench"
-if [[ $ceph_line =~ $only ]] && command -v ceph-mon ceph-osd >/dev/null; then
+if [[ $ceph_line =~ $only ]] && there ceph-mon ceph-osd rados monmaptool; then
     ceph_objects
     cell "$ceph_line" $?
-elif [[ $ceph_line =~ $only ]]; then
-    absent ceph-mon
 fi
-program Ceph ceph-osd "ms_type = async+rdma: ceph-mon; ceph-osd; rados put, get, bench" "data right"
+program Ceph ceph-common "ms_type = async+rdma: ceph-mon; ceph-osd; rados put, get, bench" "data right"
 
 # ---- iSER: tgtd offers a file as a disk; libiscsi's tools, and QEMU's with libiscsi below them, use it. libiscsi asks for
 # at most 128 things at once and 256 KiB in one, without looking: tests that want more are not run.
-
-PATH=$PWD/build/daemons/usr/sbin:$PATH # where scripts/setup unpacks it
 
 disk_up() { # PORT
     local target="tgtadm --lld iser --mode target" name
@@ -173,11 +176,9 @@ iser() {
 }
 
 iser_line="tgtd --iser; iscsi-test-cu, qemu-img, qemu-io iser://"
-if [[ $iser_line =~ $only ]] && command -v tgtd iscsi-test-cu qemu-img >/dev/null; then
+if [[ $iser_line =~ $only ]] && there tgtd iscsi-test-cu qemu-img; then
     iser
     cell "$iser_line" $?
-elif [[ $iser_line =~ $only ]]; then
-    absent tgtd
 fi
 program "tgt, libiscsi" libiscsi-bin "tgtd --iser; iscsi-inq, iscsi-test-cu, qemu-img dd, qemu-io with iser://ADDRESS:PORT/TARGET/1" "data right"
 

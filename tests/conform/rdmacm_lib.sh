@@ -71,3 +71,10 @@ wanted() { # LINE, and the program is there
 says() { # SIDE REGEX [COUNT]: at least so many lines
     [ "$(grep -cE -- "$2" "$work/$1")" -ge "${3:-1}" ]
 }
+
+bytes_out() { # SIDE...: of all queues that ended, as DRYDOCK_LOG=info has them said
+    local side
+    for side in "$@"; do cat "$work/$side"; done |
+        awk '/ queue .* ends: / { for (i = 2; i <= NF; i++) if ($i == "out," && $(i - 1) == "bytes") n += $(i - 2) }
+            END { print n + 0 }'
+}
