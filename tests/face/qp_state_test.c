@@ -212,6 +212,26 @@ static void query_gives_back_what_modify_took(void **state)
     pair_close(&l, &r);
 }
 
+// The program's own record of the state moves when the program asks for the state, and not by itself.
+static void the_public_state_moves_when_it_is_asked_for(void **state)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr a;
+    struct end l, r;
+
+    (void)state;
+    pair_open(&l, &r, NULL);
+    struct ibv_sge sge = end_sge(&l, 0, 8);
+    struct ibv_send_wr wr = send_wr(1, IBV_WR_RDMA_WRITE, &sge, (uintptr_t)r.buf, r.mr->rkey + 1);
+    CHECK_INT(post(&l, &wr), 0);
+    expect_wc(l.cq, 1, IBV_WC_REM_ACCESS_ERR, NULL);
+    CHECK_INT(ibv_query_qp(l.qp, &a, IBV_QP_AV | IBV_QP_DEST_QPN, &init), 0);
+    CHECK_INT(l.qp->state, IBV_QPS_RTS);
+    CHECK_INT(ibv_query_qp(l.qp, &a, IBV_QP_STATE, &init), 0);
+    CHECK_INT(l.qp->state, IBV_QPS_ERR);
+    pair_close(&l, &r);
+}
+
 static void ud_query_gives_back_the_qkey(void **state)
 {
     struct end_options opt = {.type = IBV_QPT_UD};
@@ -309,6 +329,7 @@ int main(void)
         cmocka_unit_test(an_illegal_jump_is_refused),
         cmocka_unit_test(values_out_of_range_are_refused),
         cmocka_unit_test(query_gives_back_what_modify_took),
+        cmocka_unit_test(the_public_state_moves_when_it_is_asked_for),
         cmocka_unit_test(ud_query_gives_back_the_qkey),
         cmocka_unit_test(posts_in_early_states_are_refused),
         cmocka_unit_test(reset_drops_everything_without_completions),

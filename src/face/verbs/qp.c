@@ -370,7 +370,6 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 {
     struct vb_qp *v = vb_qp(qp);
 
-    (void)attr_mask; // a hint: all attributes are at hand
     if (!qp || !attr || !init_attr)
         return dock_refuse(EINVAL, "ibv_query_qp: no queue or no place for the answer");
     if (!vb_qp_known(qp))
@@ -382,7 +381,8 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
     attr->cur_qp_state = attr->qp_state;
     attr->path_mig_state = IBV_MIG_MIGRATED;
     attr->cap = v->cap;
-    qp->state = attr->qp_state;
+    if (attr_mask & IBV_QP_STATE) // the mask is a hint otherwise: all attributes are at hand
+        qp->state = attr->qp_state;
     *init_attr = (struct ibv_qp_init_attr){
         .qp_context = qp->qp_context,
         .send_cq = qp->send_cq,
