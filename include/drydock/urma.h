@@ -50,7 +50,7 @@ static inline uint64_t drydock_send_ring_bytes(const urma_jfs_cfg_t *cfg, bool o
 
 // The same of a JFC (URMA_JFC_CQE_BASE_ADDR) and of a JFR (URMA_JFR_RQE_BASE_ADDR): whole pages, which begin
 // at a page. Peers write these: the memory must be private and anonymous, as from mmap or aligned_alloc, and
-// is adopted when the object is activated.
+// is adopted when the object is activated; not over a multiple of 1 GiB (docs/urma.md).
 static inline uint64_t drydock_whole_pages(uint64_t bytes)
 {
     return (bytes + 4095) / 4096 * 4096;

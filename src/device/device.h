@@ -171,7 +171,7 @@ struct dock_cq_attr {
     bool stamps;            // completions carry the time (dock_wc.stamp_ns, CLOCK_MONOTONIC)
     uint32_t number;        // as dock_qp_attr.number
     uint64_t ring;          // 0, or where in the arena the caller has dock_cq_ring_bytes of memory for the
-                            // ring, until the CQ is gone
+                            // ring, until the CQ is gone; not with ignore_overrun, which takes more
 };
 
 uint64_t dock_cq_ring_bytes(uint32_t depth);

@@ -33,7 +33,7 @@ static void *named(const void *in)
     return object;
 }
 
-static const char *const own_rings =
+static const char *const not_the_callers =
     "this ring, and doorbells, lie in the device's memory, not in the caller's";
 
 // ---- JFC
@@ -85,7 +85,7 @@ static urma_status_t create_jfr(urma_context_t *ctx, const void *in, void *out)
     others = c.cstm_cfg.flag;
     others.bs.rq_cstm = 0;
     if (others.value)
-        return no_chip("a JFR", own_rings);
+        return no_chip("a JFR", not_the_callers);
     if (urma_alloc_jfr(ctx, &c.base_cfg, &jfr))
         return URMA_FAIL;
     if (place_receives(&ur_jfr(jfr)->ring, &c.cstm_cfg) || urma_active_jfr(jfr)) {
@@ -113,7 +113,7 @@ static urma_status_t check_sends(const char *what, enum udma_u_jetty_type type,
     others.bs.sq_cstm = 0;
     if (type != UDMA_U_NORMAL_JETTY_TYPE)
         return no_chip(what, "of that kind only a chip has them");
-    return others.value ? no_chip(what, own_rings) : URMA_SUCCESS;
+    return others.value ? no_chip(what, not_the_callers) : URMA_SUCCESS;
 }
 
 static urma_status_t place_ring(struct ur_sends *s, const struct udma_u_jfs_cstm_cfg *c)
@@ -177,7 +177,7 @@ static urma_status_t create_jetty(urma_context_t *ctx, const void *in, void *out
     memcpy(&c, in, sizeof c);
     status = check_sends("a jetty", c.jetty_type, &c.jfs_cstm);
     if (!status && c.jfr_cstm.flag.value)
-        status = no_chip("a jetty", own_rings);
+        status = no_chip("a jetty", not_the_callers);
     if (status)
         return status;
     if (c.sqebb_num)

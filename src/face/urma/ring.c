@@ -17,6 +17,10 @@ int ur_ring_place(struct ur_ring *r, urma_context_t *ctx, uint64_t bytes, uint64
     if (r->room && r->room < pages)
         return dock_refuse(-EINVAL, "%s: a ring in %u bytes: it needs %llu", call, r->room,
                            (unsigned long long)pages);
+    if (!dock_mem_offset(ur_dev(ctx), r->at, 1, off))
+        return dock_refuse(-EINVAL, "%s: a ring at %#llx: this memory is the device's own", call,
+                           (unsigned long long)at);
+    *off = 0;
     err = dock_mr_register(ur_dev(ctx), ur_pd(), at, pages, at, DOCK_ACCESS_LOCAL_WRITE, &r->mr);
     if (err)
         return err;

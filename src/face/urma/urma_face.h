@@ -44,7 +44,7 @@ struct ur_jfce {
 // Which public object a queue of the device stands for.
 enum ur_kind { UR_JFS, UR_JFR, UR_JETTY };
 
-#define UR_PAGE 4096u // what is adopted comes in these
+#define UR_PAGE 4096u // what is adopted comes in these, or in larger ones where the kernel has such
 
 // A ring that peers write, in the program's memory (ring.c).
 struct ur_ring {
@@ -229,7 +229,8 @@ int ur_check_tp(urma_transport_mode_t mode, urma_tp_type_t tp, const char *call)
 // ---- ring.c
 
 // Registers the memory for a ring of `bytes` and finds where it is in the arena; *off is 0 if none was
-// chosen. -EINVAL: too small. -EOPNOTSUPP: peers cannot reach it.
+// chosen. -EINVAL: too small, or the device's own. Else as dock_mr_register, and -EOPNOTSUPP: peers cannot
+// reach it.
 int ur_ring_place(struct ur_ring *r, urma_context_t *ctx, uint64_t bytes, uint64_t *off, const char *call);
 // The queue is gone, or was not made.
 void ur_ring_leave(struct ur_ring *r);

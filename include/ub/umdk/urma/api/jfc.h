@@ -36,12 +36,13 @@ urma_status_t urma_alloc_jfc(urma_context_t *urma_ctx, urma_jfc_cfg_t *cfg, urma
 // not the option's, an active object, or an option that only the device sets. Guide 2.3.1.1.
 // URMA_JFC_ID may be chosen, as for urma_set_jfs_opt. URMA_JFC_CQE_BASE_ADDR: memory for the ring, which
 // peers write: drydock_jfc_ring_bytes (drydock/urma.h) of it at a multiple of 4096, private and anonymous. It
-// is adopted at activation, and the library's until deactivation, which forgets it.
+// is adopted and cleared at activation, and the library's until deactivation, which forgets it.
 urma_status_t urma_set_jfc_opt(urma_jfc_t *jfc, uint64_t opt, void *buf, uint32_t len);
 
 // Second step: makes it live, with the checks of urma_create_jfc. URMA_EINVAL for NULL, an active JFC, or a
 // configuration that urma_create_jfc would refuse; URMA_FAIL: peers could not reach the memory for its ring,
-// which cannot be adopted. Then it stays as it was. Guide 2.3.1.1.
+// which cannot be adopted, or it may not be written; URMA_ENOMEM: no segment is
+// left for it. Then it stays as it was. Guide 2.3.1.1.
 urma_status_t urma_active_jfc(urma_jfc_t *jfc);
 
 // Reads one option (URMA_JFC_*) into len bytes at buf. Addresses and indices of an active object lead into
