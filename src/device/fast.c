@@ -306,7 +306,8 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
     struct dock_conn *c = sq->conn;
     bool entered;
 
-    if (!may_suit(sq, stay->pi) || is_closed(sq, c))
+    // Of a budget that is used up nothing may be looked at: what is behind it may be anything.
+    if (!more(sq, stay) || !may_suit(sq, stay->pi) || is_closed(sq, c))
         return;
     entered = enter(sq, c);
     if (entered && __builtin_expect(dock_probe_hook != NULL, 0))
