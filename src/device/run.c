@@ -138,7 +138,7 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
 {
     enum taken got;
 
-    dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
+    dock_probe(DOCK_AT_RING, sq->qp->number, dock_peek32(&sq->post.pi)); // `exec` is the token holder's
     for (unsigned looks = 0; (got = take(sq)) == BUSY && looks < SHORT_WAIT; looks++)
         dock_relax();
     if (__builtin_expect(got == MINE, 1))
@@ -151,7 +151,7 @@ void dock_sq_leave(struct dock_sq *sq)
 {
     uint32_t seen = LOCK, next;
 
-    dock_probe(DOCK_AT_RING, sq->qp->number, sq->exec);
+    dock_probe(DOCK_AT_RING, sq->qp->number, dock_peek32(&sq->post.pi)); // `exec` is the token holder's
     do
         next = !(seen & RUN) ? RUN : DOCK_RULE_KICK ? RUN | KICK : RUN;
     while (!dock_claim32(&sq->post.word, &seen, next)); // pairs with take and let_go of others

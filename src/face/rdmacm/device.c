@@ -13,6 +13,23 @@ static struct cm_limits limits;
 static uint32_t opened_in; // cm.generation + 1 of the process that opened it
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
+// A fork waits for who opens it. Taken before the device's own locks, which are held at a fork by handlers
+// that were registered earlier, when the device's library was loaded.
+static void hold_opening(void)
+{
+    pthread_mutex_lock(&opening);
+}
+
+static void let_open(void)
+{
+    pthread_mutex_unlock(&opening);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(hold_opening, let_open, let_open);
+}
+
 static uint8_t depth(int value)
 {
     return value < 0 ? 0 : value > 255 ? 255 : (uint8_t)value;

@@ -57,7 +57,8 @@ struct rs_memory {
 
 struct rs_mapped {
     void *buf;
-    struct ibv_mr *mr;
+    struct ibv_mr *mr; // NULL: the place is free
+    bool telling;      // the peer is being told of it, with the socket's lock let go: nobody else's meanwhile
 };
 
 struct iovec;

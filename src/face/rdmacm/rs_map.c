@@ -45,11 +45,12 @@ static int map_one(struct rs *rs, void *buf, size_t len, int prot, off_t *offset
         return errno;
     if (*offset == -1)
         *offset = (off_t)(uintptr_t)buf;
-    rs->mapped[slot] = (struct rs_mapped){buf, mr};
+    rs->mapped[slot] = (struct rs_mapped){.buf = buf, .mr = mr, .telling = true};
     int err = 0;
     if (prot & PROT_WRITE)
         err = announce(rs, (unsigned)slot,
                        &(struct rs_map){(uint64_t)*offset, (uintptr_t)buf, len, mr->rkey, 0});
+    rs->mapped[slot].telling = false;
     if (err) {
         ibv_dereg_mr(mr);
         rs->mapped[slot].mr = NULL;
@@ -73,12 +74,14 @@ int rs_unmap(struct rs *rs, void *buf, size_t len)
     if (err)
         return err;
     for (unsigned i = 0; i < RS_MAPS; i++) {
-        if (!rs->mapped[i].mr || rs->mapped[i].buf != buf || rs->mapped[i].mr->length != len)
+        struct rs_mapped *m = &rs->mapped[i];
+        if (!m->mr || m->telling || m->buf != buf || m->mr->length != len)
             continue;
+        m->telling = true;
         // A peer that has gone has no table to be told in.
         announce(rs, i, &(struct rs_map){0});
-        err = ibv_dereg_mr(rs->mapped[i].mr);
-        rs->mapped[i].mr = NULL;
+        err = ibv_dereg_mr(m->mr);
+        *m = (struct rs_mapped){0};
         return err;
     }
     return dock_refuse(EINVAL, "riounmap: that buffer is not mapped");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sockets by number: making and finding them.
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "face/rdmacm/rs.h"
@@ -8,6 +9,22 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs **table;
 static size_t room;
+
+// A fork waits for who is at the table: the child finds it whole, and open.
+static void close_table(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void open_table(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(close_table, open_table, open_table);
+}
 
 static struct rs *look(int fd)
 {
