@@ -350,7 +350,7 @@ static void asks(int sock)
     expect_wc(l.cq, 5, IBV_WC_REM_INV_REQ_ERR, NULL);
     meet(sock);
     if (l.h.tgt)
-        CHECK_INT(xrc_state(l.h.tgt), IBV_QPS_ERR);
+        CHECK(xrc_becomes(l.h.tgt, IBV_QPS_ERR));
     left_close(&l);
 }
 
@@ -367,7 +367,7 @@ static void answers(int sock)
     meet(sock);
     meet(sock);
     if (h.tgt)
-        CHECK_INT(xrc_state(h.tgt), IBV_QPS_ERR);
+        CHECK(xrc_becomes(h.tgt, IBV_QPS_ERR));
     half_close(&h);
 }
 
@@ -404,7 +404,7 @@ static void meets_nobody(int sock)
     CHECK_INT(read(sock, &c, 1), 0); // it has ended
     request(l.ini, &l.sge, 2, IBV_WR_SEND, &l.there);
     expect_wc(l.cq, 2, IBV_WC_REM_INV_REQ_ERR, NULL);
-    CHECK_INT(xrc_state(l.h.tgt), IBV_QPS_ERR);
+    CHECK(xrc_becomes(l.h.tgt, IBV_QPS_ERR));
     left_close(&l);
 }
 

@@ -181,7 +181,7 @@ static void memory_is_reached_by_the_domain_of_the_named_queue(void **state)
     request(&x, 4, IBV_WR_RDMA_WRITE, x.right[0].number, 1); // the key of the other domain
     expect_wc(x.cq, 4, IBV_WC_REM_ACCESS_ERR, NULL);
     CHECK_INT(xrc_state(x.ini), IBV_QPS_ERR);
-    CHECK_INT(xrc_state(x.tgt), IBV_QPS_ERR);
+    CHECK(xrc_becomes(x.tgt, IBV_QPS_ERR));
     close_all(&x);
 }
 
@@ -224,7 +224,7 @@ static void a_queue_that_is_not_of_the_domain_is_an_invalid_request(void **state
         }
         request(&x, 2, IBV_WR_SEND, number, 0);
         expect_wc(x.cq, 2, IBV_WC_REM_INV_REQ_ERR, NULL);
-        CHECK_INT(xrc_state(x.tgt), IBV_QPS_ERR);
+        CHECK(xrc_becomes(x.tgt, IBV_QPS_ERR));
         CHECK_INT(ibv_destroy_srq(srq), 0);
         CHECK_INT(ibv_close_xrcd(other), 0);
         close_all(&x);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "face/lib/xrc.h"
 
+#include <time.h>
+
 struct ibv_xrcd *xrc_domain(struct ibv_context *ctx, int fd, int oflags)
 {
     struct ibv_xrcd_init_attr attr = {
@@ -101,4 +103,11 @@ enum ibv_qp_state xrc_state(struct ibv_qp *qp)
 
     CHECK_INT(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
     return attr.qp_state;
+}
+
+bool xrc_becomes(struct ibv_qp *tgt, enum ibv_qp_state state)
+{
+    for (unsigned ms = 0; ms < 10000 && xrc_state(tgt) != state; ms++)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 1000000}, NULL);
+    return xrc_state(tgt) == state;
 }

@@ -12,5 +12,7 @@ struct ibv_qp *xrc_target(struct ibv_xrcd *xrcd);
 struct ibv_qp *xrc_open_qp(struct ibv_xrcd *xrcd, uint32_t number, enum ibv_qp_type type, void *user);
 void xrc_connect(struct ibv_qp *qp, uint32_t peer); // either half, to RTS
 enum ibv_qp_state xrc_state(struct ibv_qp *qp);
+// What a request does to a target is done by the target's device, when it hears of it: waits for that.
+bool xrc_becomes(struct ibv_qp *tgt, enum ibv_qp_state state);
 
 #endif
