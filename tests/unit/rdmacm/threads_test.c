@@ -345,11 +345,13 @@ static void *answer_datagrams(void *arg)
 
 static void a_datagram_socket_has_two_readers(void **state)
 {
-    int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in a;
     socklen_t len = sizeof a;
 
     (void)state;
+    if (getenv("DRYDOCK_EMULATED")) // as above
+        skip();
+    int fd = rsocket(AF_INET, SOCK_DGRAM, 0);
     CHECK_INT(rbind(fd, cm_addr4("127.0.0.1", 0), sizeof(struct sockaddr_in)), 0);
     CHECK_INT(rgetsockname(fd, (struct sockaddr *)&a, &len), 0);
     port = ntohs(a.sin_port);
