@@ -20,13 +20,15 @@ static int move(struct dock_cq *cq, uint32_t depth)
     uint32_t size = dock_cq_ring_size(depth, cq->view.flags & DOCK_CQ_OVERWRITE);
     uint64_t off, bytes = (uint64_t)size * sizeof(struct dock_cqe);
     uint32_t ci = dock_peek32(&cq->ci);
+    uint64_t look = dock_peek64(&cq->look);
     int err = dock_arena_alloc(a, bytes, 64, &off);
 
     if (err)
         return err;
-    dock_set64(&cq->look, 0); // before the ring is anybody else's: the arena's lock is in between
+    dock_set64(&cq->look, 0); // before the ring moves: who looks without the lock looks here again
     err = dock_cqring_move(&cq->view, &cq->dev->waiter, dock_arena_at(a, off), off, size, depth, &ci);
-    if (err) {
+    if (err) { // nothing has moved
+        dock_set64(&cq->look, look);
         dock_arena_free(a, off, bytes);
         return err;
     }

@@ -60,8 +60,10 @@ static inline bool source(struct dock_sq *sq, uint64_t len_key, uint64_t va, con
     if (__builtin_expect(dock_acquire64(&l->name) != name, 0)) // pairs with mr.c
         l = other_lkey(sq, name);
     inside = va - l->mapped;
+    if (__builtin_expect(inside + len > l->room || inside > l->room, 0))
+        return false;
     *from = l->at + inside;
-    return __builtin_expect(inside + len <= l->room && inside <= l->room, 1);
+    return true;
 }
 
 // The remote key of a WRITE at `b`, whose second word is `target`.

@@ -18,7 +18,8 @@ bool dock_cq_idle(const struct dock_cq *cq)
         return false;
     dw0 = atomic_load_explicit(&ring[ci & cq->look_mask].dw0, memory_order_acquire);
     return (dw0 & DOCK_CQE_OWNER) != dock_cqe_owner(ci, cq->look_shift) && dock_peek32(&cq->ci) == ci &&
-           dock_peek64(&cq->look) && !dock_peek64(&cq->dev->ready_head) && !dock_peek32(&cq->rec->overrun);
+           dock_peek64(&cq->look) && !dock_peek64(&cq->dev->ready_head) &&
+           (!dock_peek32(&cq->rec->overrun) || cq->view.flags & DOCK_CQ_LOSES);
 }
 
 void dock_cq_begin(struct dock_cq *cq)

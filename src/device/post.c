@@ -28,7 +28,7 @@ bool dock_sq_lock_wait(struct dock_sq_post *sq, bool both)
     }
 }
 
-// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (free_slots in
+// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (take_send in
 // poll.c).
 static inline bool has_room(const struct dock_sq_post *sq, const struct dock_post *p, unsigned blocks)
 {

@@ -41,7 +41,7 @@ void dock_cq_ring(const struct dock_cq *cq, struct dock_ring_look *out)
         .base = v->ring,
         .doorbell = (void *)&v->rec->ci, // the doorbell of a CQ is a word of memory
         .entries = v->size,
-        .pi = dock_word_value(dock_acquire64(&v->rec->tail)), // pairs with dock_cq_produce
+        .pi = dock_word_value(dock_acquire64(&v->rec->tail)), // pairs with dock_cq_commit
         .ci = dock_acquire32(&v->rec->ci),                    // pairs with dock_cq_end
     };
 }

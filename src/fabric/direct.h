@@ -66,9 +66,9 @@ static inline bool dock_direct_writable(const struct dock_conn *c)
 // Everything but one aligned word of 8 bytes.
 void dock_direct_copy_other(char *to, const char *from, size_t n);
 
-// Each naturally aligned word is stored once and whole, as long as all is at most DOCK_DIRECT_WORDS: a CPU
-// that polls it sees no half of it, and what it stores there itself after that stays. Of more, what is in the
-// last word comes last.
+// Each word of the width (8, 4 or 2) that both address and length are multiples of is stored once and whole,
+// as long as all is at most DOCK_DIRECT_WORDS: a CPU that polls it sees no half of it, and what it stores
+// there itself after that stays. Of more, what is in the last word comes last.
 static inline void dock_direct_copy(char *to, const char *from, size_t n)
 {
     if (__builtin_expect(n == 8 && !((uintptr_t)to & 7), 1)) {

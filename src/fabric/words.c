@@ -4,10 +4,14 @@
 // between.
 #include "fabric/direct.h"
 
+// Programs poll the last byte of a WRITE, though nobody promises it to them: all of it is there then, as it
+// is with an adapter that writes from front to back. So the last word is stored last, here and below.
 static void words_of_8(char *to, const char *from, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
         uint64_t word;
+        if (i + 8 == n)
+            dock_fence_store();
         memcpy(&word, from + i, 8);
         atomic_store_explicit((dock_a64 *)(void *)(to + i), word, memory_order_relaxed);
     }
@@ -17,6 +21,8 @@ static void words_of_4(char *to, const char *from, size_t n)
 {
     for (size_t i = 0; i < n; i += 4) {
         uint32_t word;
+        if (i + 4 == n)
+            dock_fence_store();
         memcpy(&word, from + i, 4);
         atomic_store_explicit((dock_a32 *)(void *)(to + i), word, memory_order_relaxed);
     }
@@ -26,6 +32,8 @@ static void words_of_2(char *to, const char *from, size_t n)
 {
     for (size_t i = 0; i < n; i += 2) {
         uint16_t word;
+        if (i + 2 == n)
+            dock_fence_store();
         memcpy(&word, from + i, 2);
         atomic_store_explicit((_Atomic uint16_t *)(void *)(to + i), word, memory_order_relaxed);
     }
@@ -48,18 +56,27 @@ static void end_of_copy(char *to, const char *from, size_t n)
         words_of_2(to + done, from + done, 2);
         done += 2;
     }
-    if (n & 1)
+    if (n & 1) {
+        dock_fence_store();
         atomic_store_explicit((_Atomic char *)(to + done), from[done], memory_order_relaxed);
+    }
 }
 
-// Programs poll the last byte of a WRITE, though nobody promises it to them: all of it is there then, as it
-// is with an adapter that writes from front to back.
+// Bytes of one word that do not begin it: memcpy would store the last of them first.
+static void bytes_of_a_word(char *to, const char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        dock_fence_store();
+        atomic_store_explicit((_Atomic char *)(to + i), from[i], memory_order_relaxed);
+    }
+}
+
 static void long_copy(char *to, const char *from, size_t n)
 {
     size_t end = 1 + ((uintptr_t)to + n - 1) % 8;
 
-    if (end >= n) {
-        memcpy(to, from, n);
+    if (end > n) {
+        bytes_of_a_word(to, from, n);
         return;
     }
     memcpy(to, from, n - end);

@@ -173,7 +173,7 @@ static inline struct dock_cqe *dock_cq_look(const struct dock_cqview *v, uint32_
 {
     struct dock_cqe *e = &v->ring[ci & (v->size - 1)];
 
-    // pairs with the release of dw0 in dock_cq_produce
+    // pairs with the release of dw0 in dock_cq_commit
     *dw0 = atomic_load_explicit(&e->dw0, memory_order_acquire);
     return (*dw0 & DOCK_CQE_OWNER) == dock_cqe_owner(ci, v->shift) ? e : NULL;
 }
@@ -188,8 +188,7 @@ static inline uint32_t dock_cq_oldest_of(const struct dock_cqview *v, uint32_t c
 
 static inline uint32_t dock_cq_oldest(const struct dock_cqview *v, uint32_t ci)
 {
-    uint32_t tail =
-        dock_word_value(dock_acquire64(&v->rec->tail)); // pairs with the unlock in dock_cq_produce
+    uint32_t tail = dock_word_value(dock_acquire64(&v->rec->tail)); // pairs with the unlock in dock_cq_commit
 
     return dock_cq_oldest_of(v, ci, tail);
 }

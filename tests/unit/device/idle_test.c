@@ -55,7 +55,7 @@ static void a_cq_is_idle_when_nothing_is_in_it(void **state)
     duo_close(&d);
 }
 
-// Its first ring is somebody else's memory then.
+// Its ring moves under who looks.
 static void a_cq_that_was_resized_is_looked_at_under_its_lock(void **state)
 {
     (void)state;

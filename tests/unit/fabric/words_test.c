@@ -152,6 +152,9 @@ static void a_long_copy_ends_with_its_last_byte(void **state)
             long_copy_in_steps(mem, at, sizes[i]);
     for (unsigned i = 3; i < sizeof sizes / sizeof *sizes; i++)
         long_copy_in_steps(mem, 0, sizes[i]);
+    for (unsigned n = 1; n < 15; n += n < 8 ? 1 : 2) // inside of a word, and across two
+        for (unsigned at = 0; at < 8; at++)
+            long_copy_in_steps(mem, at, n);
     munmap(mem, 2 * LONGEST);
 }
 
