@@ -39,8 +39,7 @@ void dock_qp_fail(struct dock_qp *qp, uint32_t cause)
         return;
     atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_FLUSH,
                              memory_order_release); // pairs with attend()
-    dock_publish32(&qp->dev->port->attention, 1);
-    dock_up_bell(dock_peer_self(qp->dev));
+    dock_up_attention(dock_peer_self(qp->dev));
 }
 
 static void flush_one(struct dock_qp *qp, uint32_t receive)
@@ -211,6 +210,5 @@ void dock_cq_overrun(struct dock_cq *cq)
     dock_error("CQ %u overrun: %u completions fit and none was polled in time; %s", cq->id, cq->view.depth,
                cq->view.flags & DOCK_CQ_LOSES ? "what came is lost" : "the CQ is unusable");
     dock_event_raise(cq->dev, cq->events, &e, &cq->events_got);
-    dock_publish32(&cq->dev->port->attention, 1); // the engine takes its queues to their error state
-    dock_up_bell(dock_peer_self(cq->dev));
+    dock_up_attention(dock_peer_self(cq->dev)); // the engine takes its queues to their error state
 }

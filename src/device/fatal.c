@@ -13,8 +13,7 @@ void dock_dev_fatal(struct dock_dev *dev)
         return;
     dock_error("this device was stopped for too long: its peers have declared it dead, open it anew");
     dock_event_raise(dev, NULL, &e, NULL);
-    dock_publish32(&dev->port->attention, 1); // the engine takes the queues to their error state
-    dock_up_bell(dock_peer_self(dev));
+    dock_up_attention(dock_peer_self(dev)); // the engine takes the queues to their error state
 }
 
 static struct dock_qp *next_alive(struct dock_dev *dev)

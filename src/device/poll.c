@@ -48,8 +48,7 @@ static int __attribute__((noinline, cold)) corrupt(struct dock_qp *qp, const cha
                qp->number, what);
     atomic_fetch_or_explicit(&qp->rec->attention, DOCK_ATTN_LOCAL,
                              memory_order_release); // pairs with attend()
-    dock_publish32(&qp->dev->port->attention, 1);
-    dock_up_bell(dock_peer_self(qp->dev));
+    dock_up_attention(dock_peer_self(qp->dev));
     return -EBADMSG;
 }
 
