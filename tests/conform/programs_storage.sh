@@ -52,7 +52,7 @@ free_port() {
     local port
     for _ in $(seq 100); do
         port=$((30000 + RANDOM % 2000)) # of no other test here
-        grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X $port) [0-9A-F]+:[0-9A-F]+ 0A " /proc/net/tcp || break
+        listening $port || break
     done
     echo $port
 }

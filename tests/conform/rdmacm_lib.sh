@@ -16,7 +16,7 @@ wait_listener() { # PORT LETTER PID
     name=$(printf '%s%04x' "$2" "$1")
     for _ in $(seq 500); do
         if [ "$2" = tcp ]; then
-            grep -qE "$(printf ':%04X' "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null && return
+            listening "$1" && return
         elif compgen -G "$DRYDOCK_DIR/$name*" >/dev/null; then
             return
         fi

@@ -47,6 +47,11 @@ end_of_test() {
     exit 1
 }
 
+# listening PORT: is there a TCP socket that does, by the kernel's own table?
+listening() {
+    grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
 [ -x "$drydock" ] || skip "$drydock is not built"
 
 # Libraries that were built with a sanitizer want its runtime first wherever they are loaded.

@@ -7,9 +7,6 @@
 command -v ib_write_bw >/dev/null || skip "not installed: ib_write_bw"
 [ -e "$build/lib/libibverbs.so.1" ] || skip "$build/lib/libibverbs.so.1 is not built"
 
-# Is something listening on a TCP port, by the kernel's own table?
-listening() { grep -qiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
-
 # until_true SECONDS COMMAND...
 until_true() {
     local end=$((SECONDS + $1))
