@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// Stopping the other threads for a moment. A helper that shares the address space, but is no thread of the
+// process, seizes every thread by ptrace, interrupts it and waits for the stop: a thread in a system call
+// leaves it first, so no store of the kernel is under way either; a blocked signal does not matter; and the
+// program sees nothing of it (but an EINTR from epoll_wait).
+#include <errno.h>
+#include <linux/elf.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "arena/adopt_stop_own.h"
+#include "base/clock.h"
+
+#define STACK_BYTES 65536u
+#define PATIENCE_NS 500000000ull // for one thread to stop: one that waits in vfork stops only at the exec
+
+#define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
+
+enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
+
+static struct {
+    dock_a32 state;
+    char *stack; // of the helper
+    int helper;
+    void (*at_clone)(void); // what the helper does first when a fork has stopped the threads
+} stop;
+
+// ---- the helper: raw system calls only, its thread-local storage is the caller's
+
+static long trace(int request, int32_t tid, long addr, long data)
+{
+    return dock_rawcall(SYS_ptrace, request, tid, addr, data, 0, 0);
+}
+
+static bool read_registers(struct dock_stop_thread *t)
+{
+    struct user_regs_struct r = {0};
+    struct iovec v = {&r, sizeof r};
+
+    if (trace(PTRACE_GETREGSET, t->tid, NT_PRSTATUS, (long)&v))
+        return false;
+#if defined(__x86_64__)
+    t->sp = r.rsp;
+    t->tp = r.fs_base;
+    return true;
+#else
+    t->sp = r.sp;
+    v = (struct iovec){&t->tp, sizeof t->tp};
+    return trace(PTRACE_GETREGSET, t->tid, NT_ARM_TLS, (long)&v) == 0;
+#endif
+}
+
+// A stop of the whole process, by SIGSTOP for instance; the stops that we ask for come with SIGTRAP.
+static bool is_group_stop(int status)
+{
+    return status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
+}
+
+// The stop that was asked for, or another one that came first: the thread stands still either way.
+static bool await_stop(struct dock_stop_thread *t)
+{
+    uint64_t start = dock_now_ns();
+
+    for (;;) {
+        int status = 0;
+        long ret = dock_rawcall(SYS_wait4, t->tid, (long)&status, __WALL | WNOHANG, 0, 0, 0);
+
+        if (ret == t->tid) {
+            if (!WIFSTOPPED(status))
+                return false;
+            if (status >> 16 == 0) // about to take a signal: it will when it is let go
+                t->signal = WSTOPSIG(status);
+            t->group = is_group_stop(status);
+            return true;
+        }
+        if (ret < 0 && ret != -EINTR)
+            return false;
+        if (dock_now_ns() - start > PATIENCE_NS)
+            return false;
+        dock_rawcall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+static enum dock_taken seize(struct dock_stop_thread *t)
+{
+    long ret = trace(PTRACE_SEIZE, t->tid, 0, 0);
+
+    if (ret)
+        return ret == -ESRCH || dock_thread_is_dead(t->tid) ? DOCK_GONE : DOCK_REFUSED;
+    dock_stopping.threads++; // from here on it is let go whatever happens
+    ret = trace(PTRACE_INTERRUPT, t->tid, 0, 0);
+    if (ret || !await_stop(t) || !read_registers(t)) {
+        if (!dock_thread_is_dead(t->tid))
+            return DOCK_REFUSED;
+        dock_stopping.threads--;
+        return DOCK_GONE;
+    }
+    return DOCK_TAKEN;
+}
+
+static void tell(uint32_t state)
+{
+    dock_publish32(&stop.state, state); // pairs with await_state
+    dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAKE_PRIVATE, 2, 0, 0, 0);
+}
+
+// The helper waits for a process that was killed; the process for a helper that was.
+static bool other_is_gone(bool as_helper)
+{
+    if (as_helper)
+        return dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid;
+    return dock_rawcall(SYS_wait4, stop.helper, 0, __WALL | WNOHANG, 0, 0, 0) != 0;
+}
+
+// Until the state is another than `was`, or an end that nobody should see.
+static uint32_t await_state(uint32_t was, uint64_t patience_ns)
+{
+    uint64_t start = dock_now_ns();
+    uint32_t now;
+
+    while ((now = dock_acquire32(&stop.state)) == was) {
+        struct timespec t = {.tv_nsec = 100000000};
+        if (dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAIT_PRIVATE, was, (long)&t, 0, 0) ==
+                -ETIMEDOUT &&
+            (other_is_gone(was == STOPPED) || dock_now_ns() - start > patience_ns) &&
+            dock_acquire32(&stop.state) == was)
+            return FAILED;
+    }
+    return now;
+}
+
+static void let_go(void)
+{
+    for (uint32_t i = 0; i < dock_stopping.threads; i++)
+        trace(PTRACE_DETACH, dock_stopping.thread[i].tid, 0, dock_stopping.thread[i].signal);
+}
+
+static bool sweep_all(void)
+{
+    int fresh;
+
+    do // threads that were running may have made more
+        fresh = dock_threads_pass(seize);
+    while (fresh > 0);
+    return fresh == 0;
+}
+
+static int __attribute__((no_sanitize_address)) helper(void *arg)
+{
+    bool all = sweep_all();
+
+    (void)arg;
+    if (all) {
+        tell(STOPPED);
+        await_state(STOPPED, UINT64_MAX);
+    }
+    let_go();
+    if (!all)
+        tell(FAILED);
+    return 0;
+}
+
+static bool copies_process(uint64_t call)
+{
+#ifdef SYS_fork
+    if (call == SYS_fork || call == SYS_vfork)
+        return true;
+#endif
+    return call == SYS_clone || call == SYS_clone3;
+}
+
+// The forking thread goes on, one system call after the other, until it asks for its child. By then it holds
+// the locks that fork takes, so that no thread which is stopped from here on has them.
+static bool follow_to_clone(struct dock_stop_thread *t)
+{
+    struct __ptrace_syscall_info info;
+    int status = 0; // the kernel fills it behind the compiler's back
+
+    for (;;) {
+        // One whose process is stopped waits for SIGCONT, as it would without us.
+        if (t->group ? trace(PTRACE_LISTEN, t->tid, 0, 0) : trace(PTRACE_SYSCALL, t->tid, 0, t->signal))
+            return false;
+        t->signal = 0;
+        long ret;
+        do
+            ret = dock_rawcall(SYS_wait4, t->tid, (long)&status, __WALL, 0, 0, 0);
+        while (ret == -EINTR);
+        if (ret != t->tid || !WIFSTOPPED(status))
+            return false;
+        t->group = is_group_stop(status);
+        if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+            t->signal = status >> 16 ? 0 : WSTOPSIG(status);
+            continue;
+        }
+        if (trace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof info, (long)&info) <= 0)
+            return false;
+        if (info.op == PTRACE_SYSCALL_INFO_ENTRY && copies_process(info.entry.nr))
+            return true;
+    }
+}
+
+static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
+{
+    struct dock_stop_thread t = {.tid = dock_stopping.caller};
+    bool all = false;
+
+    (void)arg;
+    if (trace(PTRACE_SEIZE, t.tid, 0, PTRACE_O_TRACESYSGOOD)) {
+        tell(FAILED);
+        return 0;
+    }
+    if (!trace(PTRACE_INTERRUPT, t.tid, 0, 0) && await_stop(&t)) {
+        tell(ARMED);
+        all = follow_to_clone(&t) && sweep_all();
+    }
+    if (all)
+        stop.at_clone();
+    else
+        let_go();
+    dock_publish32(&stop.state, all ? STOPPED : FAILED); // it is the caller's again: nobody waits for it
+    trace(PTRACE_DETACH, t.tid, 0, t.signal);
+    if (all) {
+        if (await_state(STOPPED, FORK_PATIENCE_NS) == FAILED)
+            dock_publish32(&stop.state, FAILED); // so the parent is told that they ran on
+        let_go();
+    }
+    return 0;
+}
+
+// ---- the caller
+
+bool dock_ptrace_prepare(void)
+{
+    void *room = stop.stack;
+
+    if (!room)
+        room = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
+    stop.stack = room == MAP_FAILED ? NULL : room;
+    return stop.stack;
+}
+
+static void reap(void)
+{
+    long ret;
+
+    do // with luck the program has not waited for it already
+        ret = dock_rawcall(SYS_wait4, stop.helper, 0, __WALL, 0, 0, 0);
+    while (ret == -EINTR);
+    stop.helper = 0;
+}
+
+// The state that the helper comes to.
+static uint32_t start_helper(int (*body)(void *))
+{
+    int tid;
+
+    if (!dock_stop_prepare())
+        return FAILED;
+    stop.helper = 0;
+    dock_threads_begin();
+    dock_set32(&stop.state, WORKING); // the clone orders it
+    // No signal tells of its end: a program that waits for its children does not meet it.
+    tid = clone(body, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);
+    if (tid < 0)
+        return FAILED;
+    stop.helper = tid;
+    uint32_t state = await_state(WORKING, UINT64_MAX);
+    if (state == FAILED)
+        reap();
+    return state;
+}
+
+static bool begin(void)
+{
+    return start_helper(helper) == STOPPED;
+}
+
+static void end(void)
+{
+    tell(GO_ON);
+    reap();
+}
+
+const struct dock_stop_way dock_stop_by_ptrace = {.begin = begin, .end = end};
+
+// ---- over a fork: the others run until the child is asked for, since fork waits for locks of theirs
+
+bool dock_ptrace_fork(void (*at_clone)(void))
+{
+    stop.at_clone = at_clone;
+    return start_helper(fork_helper) != FAILED;
+}
+
+bool dock_ptrace_forked(void)
+{
+    bool stood = true;
+
+    if (stop.helper) {
+        stood = dock_acquire32(&stop.state) == STOPPED; // else they were not stopped
+        end();
+    }
+    return stood;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Which threads a process has, from its directory in /proc: also for a helper that is no thread of it.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena/adopt_stop_own.h"
+#include "arena/procfile.h"
+
+struct dock_stop_list dock_stopping;
+
+bool dock_threads_room(void)
+{
+    void *room = dock_stopping.thread;
+
+    if (!room)
+        room = mmap(NULL, DOCK_STOP_THREADS * sizeof(struct dock_stop_thread), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    dock_stopping.thread = room == MAP_FAILED ? NULL : room;
+    return dock_stopping.thread;
+}
+
+static void add_number(char *text, int32_t n)
+{
+    char digits[12], *at = text + strlen(text);
+    unsigned count = 0;
+
+    for (; n; n /= 10)
+        digits[count++] = (char)('0' + n % 10);
+    while (count)
+        *at++ = digits[--count];
+    *at = '\0';
+}
+
+void dock_threads_begin(void)
+{
+    dock_stopping.pid = getpid();
+    dock_stopping.caller = (int32_t)dock_rawcall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    dock_stopping.threads = 0;
+    strcpy(dock_stopping.path, "/proc/");
+    add_number(dock_stopping.path, dock_stopping.pid);
+    strcat(dock_stopping.path, "/task");
+}
+
+unsigned dock_threads_count(void)
+{
+    struct dock_proc tasks;
+
+    if (dock_proc_open(DOCK_PROC_TASKS, &tasks))
+        return 0;
+    dock_proc_done(&tasks);
+    return (unsigned)tasks.st.st_nlink - 2;
+}
+
+long dock_thread_file(int32_t tid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    long fd, n;
+
+    strcpy(path, dock_stopping.path);
+    strcat(path, "/");
+    add_number(path, tid);
+    strcat(path, name);
+    fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (fd < 0)
+        return fd;
+    n = dock_rawcall(SYS_read, fd, (long)text, (long)size - 1, 0, 0, 0);
+    dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    text[n < 0 ? 0 : n] = '\0';
+    return n;
+}
+
+bool dock_thread_is_dead(int32_t tid)
+{
+    char text[256];
+    long n = dock_thread_file(tid, "/stat", text, sizeof text);
+
+    if (n <= 0)
+        return n == 0 || n == -ENOENT || n == -ESRCH;
+    const char *state = strrchr(text, ')');
+    return state && (state[2] == 'Z' || state[2] == 'X');
+}
+
+static int32_t number(const char *s)
+{
+    int32_t n = 0;
+
+    for (; *s >= '0' && *s <= '9'; s++)
+        n = n * 10 + (*s - '0');
+    return *s ? 0 : n;
+}
+
+static bool known(int32_t tid)
+{
+    for (uint32_t i = 0; i < dock_stopping.threads; i++)
+        if (dock_stopping.thread[i].tid == tid)
+            return true;
+    return false;
+}
+
+static int take_listed(long dir, dock_threads_take *take)
+{
+    _Alignas(8) char room[4096] = {0};
+    int fresh = 0;
+    long n;
+
+    while ((n = dock_rawcall(SYS_getdents64, dir, (long)room, sizeof room, 0, 0, 0)) > 0)
+        for (long at = 0; at < n;) {
+            const struct dock_dirent *e = (const struct dock_dirent *)(void *)(room + at);
+            int32_t tid = number(e->name);
+            at += e->length;
+            if (!tid || tid == dock_stopping.caller || known(tid))
+                continue;
+            if (dock_stopping.threads == DOCK_STOP_THREADS)
+                return -1;
+            struct dock_stop_thread *t = &dock_stopping.thread[dock_stopping.threads];
+            *t = (struct dock_stop_thread){.tid = tid};
+            enum dock_taken taken = take(t);
+            if (taken == DOCK_REFUSED)
+                return -1;
+            fresh += taken == DOCK_TAKEN;
+        }
+    return n < 0 ? -1 : fresh;
+}
+
+int dock_threads_pass(dock_threads_take *take)
+{
+    long dir = dock_rawcall(SYS_openat, AT_FDCWD, (long)dock_stopping.path,
+                            O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+    int fresh = dir < 0 ? -1 : take_listed(dir, take);
+
+    if (dir >= 0)
+        dock_rawcall(SYS_close, dir, 0, 0, 0, 0, 0);
+    return fresh;
+}
