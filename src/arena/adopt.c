@@ -345,8 +345,8 @@ static int adopt_wishes(struct survey *s)
     if (others_concerned(s->h, lo, hi))
         pause_all();
     a->holes = hi - lo >= DOCK_HOLES_FROM && dock_holes_allowed();
+    a->huge = hi - lo >= DOCK_HUGE_BYTES && dock_huge_wanted();
     for (unsigned i = 0; i < s->wishes && !err; i++) {
-        dock_fit_huge(s->wish[i].lo, s->wish[i].hi);
         err = adopt_range(a, s->h, s->wish[i].lo, s->wish[i].hi, &why);
         if (why == DOCK_WHY_THREADS || why == DOCK_WHY_PINNED || why == DOCK_WHY_HOST)
             break;

@@ -44,6 +44,7 @@ struct dock_adopt_counts {
     dock_a64 stopped_ns;
     dock_a64 forked_bytes; // copied for forked children
     dock_a64 refused[DOCK_WHYS];
+    dock_a64 huge; // bytes that lie in huge pages now
 };
 
 // A part of a registration that lies in the arena. What lies between two of them is plain.
@@ -95,6 +96,7 @@ struct dock_adopt {
     struct dock_run kept[DOCK_ADOPT_KEPT]; // pages that have moved back and are still there, the oldest first
     unsigned keeps;
     bool holes;         // pages that nobody ever touched stay holes in the arena
+    bool huge;          // the registration at work asks for huge pages: it was not refused any yet
     uint64_t lingering; // pages without a registration that could not be moved back
     unsigned whole;     // regions that touch memory without holding it: every move concerns them
     bool paused;

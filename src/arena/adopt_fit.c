@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/rawcall.h"
 
-#define HUGE_BYTES (2u << 20)
 #define LOOK_NS 100000000ull    // between two looks at the control group,
 #define FILL_BYTES (2ull << 30) // in which a program fills no more than this
 #define TCB_BYTES 8192u         // of a thread's control block and rseq area, at and behind its thread pointer
@@ -439,66 +438,4 @@ bool dock_fit_headroom(uint64_t bytes)
     looked_ns = now;
     credit = spare > FILL_BYTES ? (spare - FILL_BYTES) / 4 : 0;
     return bytes <= spare;
-}
-
-static bool chosen(const char *name, const char *choice)
-{
-    char path[80], text[96];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/%s", name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n < 0 ? 0 : n] = '\0';
-    return strstr(text, choice);
-}
-
-// PAGEMAP_SCAN of Linux 6.7 (linux/fs.h): the first run of pages of a category.
-struct scan {
-    uint64_t size, flags, start, end, walk_end, found, founds, most;
-    uint64_t inverted, all_of, any_of, told;
-};
-
-#define SCAN _IOWR('f', 16, struct scan)
-#define IS_HUGE (1u << 6)
-
-// 1, 0, or -errno: it cannot be told.
-static long any_huge(uint64_t lo, uint64_t hi)
-{
-    uint64_t run[3];
-    struct scan s = {.size = sizeof s,
-                     .start = lo,
-                     .end = hi,
-                     .found = (uintptr_t)run,
-                     .founds = 1,
-                     .all_of = IS_HUGE,
-                     .told = IS_HUGE};
-    struct dock_proc pages;
-    long n = dock_proc_open(DOCK_PROC_PAGES, &pages);
-
-    if (n)
-        return n;
-    n = dock_rawcall(SYS_ioctl, pages.fd, SCAN, (long)&s, 0, 0, 0);
-    dock_proc_done(&pages);
-    return n;
-}
-
-void dock_fit_huge(uint64_t lo, uint64_t hi)
-{
-    static bool said;
-    long any;
-
-    if (said || hi - lo < HUGE_BYTES)
-        return;
-    any = any_huge(lo, hi);
-    if (!any || (any < 0 && !chosen("enabled", "[always]")))
-        return;
-    said = true;
-    if (chosen("shmem_enabled", "[never]") || chosen("shmem_enabled", "[deny]"))
-        dock_warn("registered memory loses its huge pages: shared memory may not have them here "
-                  "(transparent_hugepage/shmem_enabled). DRYDOCK_ADOPT=off keeps them");
 }

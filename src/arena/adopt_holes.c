@@ -61,6 +61,15 @@ bool dock_holes_run(uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to)
     return *from < hi;
 }
 
+uint64_t dock_holes_full(uint64_t lo, uint64_t from, uint64_t to)
+{
+    uint64_t page = dock_page(), n = 0;
+
+    for (uint64_t i = (from - lo) / page; i < (to - lo) / page; i++)
+        n += !dock_holes_empty(word[i]);
+    return n;
+}
+
 bool dock_holes_run_of_file(int fd, uint64_t end, uint64_t *from, uint64_t *to)
 {
     long at = dock_rawcall(SYS_lseek, fd, (long)*from, SEEK_DATA, 0, 0, 0);

@@ -16,9 +16,14 @@ uint64_t dock_mirror_size(const struct dock_adopt *a)
     return (uint64_t)1 << a->arena->view.shift;
 }
 
+static uint64_t page_count(const struct dock_adopt *a)
+{
+    return dock_mirror_size(a) / dock_page();
+}
+
 static size_t table_bytes(const struct dock_adopt *a)
 {
-    return dock_mirror_size(a) / dock_page() * sizeof(uint32_t);
+    return page_count(a) * sizeof(uint32_t) + (dock_mirror_size(a) >> DOCK_HUGE_SHIFT) + 1;
 }
 
 static bool is_free(const struct dock_mirror *m, uint64_t lo, uint64_t hi)
@@ -43,6 +48,7 @@ static struct dock_mirror *make(struct dock_adopt *a, uint64_t va)
     }
     m->va = va;
     m->refs = refs;
+    m->huge = (uint8_t *)(refs + page_count(a));
     m->next = a->mirrors;
     a->mirrors = m;
     return m;
@@ -145,6 +151,7 @@ void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off
 {
     uint64_t page = dock_page();
 
+    dock_huge_forget(a, m, off, len);
     for (uint64_t i = (off - m->off) / page; i * page < off + len - m->off; i++) {
         m->refs[i] = 0;
         m->live--;
@@ -205,7 +212,7 @@ void dock_mirror_retire(struct dock_adopt *a, uint64_t off, uint64_t len)
 void dock_mirror_lingering(struct dock_adopt *a, dock_mirror_free *each)
 {
     for (struct dock_mirror *m = a->mirrors; m && a->lingering; m = m->next)
-        tell(a, m, 0, dock_mirror_size(a) / dock_page(), each);
+        tell(a, m, 0, page_count(a), each);
 }
 
 void dock_mirrors_close(struct dock_adopt *a)

@@ -103,23 +103,56 @@ static bool make_hole(const struct dock_adopt *a, uint64_t off, uint64_t len)
                          (long)off, (long)len, 0, 0);
 }
 
-// What the file has no page for reads as zeros, and gets one when it is stored to: as the program's memory
-// did.
-static long copy_in(const struct dock_adopt *a, const struct look *l, uint64_t off)
+// Into a huge page by its alias, which takes half the time of a write to the file; where that is refused, and
+// into small pages, by the file, which allocates them or fails.
+static long put_in(const struct dock_adopt *a, uint64_t from, uint64_t len, uint64_t off, bool huge)
 {
-    uint64_t from = l->lo, to = l->hi, len = l->hi - l->lo;
-    bool sparse = a->holes && l->anon && dock_holes_read(l->lo, l->hi);
+    struct iovec source = {(void *)(uintptr_t)from, len}, alias = {NULL, len};
+
+    if (huge)
+        alias.iov_base = dock_view_at(&a->arena->view, off, len);
+    if (alias.iov_base &&
+        dock_rawcall(SYS_process_vm_writev, getpid(), (long)&source, 1, (long)&alias, 1, 0) == (long)len)
+        return 0;
+    return transfer(SYS_pwrite64, a->arena->view.fd, from, len, off);
+}
+
+// A part that lies in huge pages of the arena, or in none.
+struct part {
+    uint64_t lo, hi, off;
+    bool huge;
+};
+
+// What the file has no page for reads as zeros, and gets one when it is stored to: as the program's memory
+// did. A huge page is made of zeros.
+static long copy_part(const struct dock_adopt *a, const struct look *l, struct part p, bool sparse)
+{
+    uint64_t from = p.lo, to = p.hi;
     long err = 0;
 
-    if (!sparse || !make_hole(a, off, len))
-        return transfer(SYS_pwrite64, a->arena->view.fd, l->lo, len, off);
-    for (; !err && dock_holes_run(l->lo, l->hi, &from, &to); from = to)
-        err = transfer(SYS_pwrite64, a->arena->view.fd, from, to - from, off + (from - l->lo));
+    if (!sparse || (!p.huge && !make_hole(a, p.off, p.hi - p.lo)))
+        return put_in(a, p.lo, p.hi - p.lo, p.off, p.huge);
+    for (; !err && dock_holes_run(l->lo, p.hi, &from, &to); from = to)
+        err = put_in(a, from, to - from, p.off + (from - p.lo), p.huge);
+    return err;
+}
+
+static long copy_in(const struct dock_adopt *a, const struct dock_mirror *m, const struct look *l)
+{
+    bool sparse = a->holes && l->anon && dock_holes_read(l->lo, l->hi);
+    uint64_t off = m->off + (l->lo - m->va), end = off + (l->hi - l->lo), to;
+    long err = 0;
+
+    for (uint64_t at = off; at < end && !err; at = to) {
+        bool huge = dock_huge_run(m, at, end, &to);
+        err = copy_part(a, l, (struct part){l->lo + (at - off), l->lo + (to - off), at, huge}, sparse);
+    }
     return err;
 }
 
 // In a stop. 0; -errno of the copy; *why of everything else.
-static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t *hi, uint64_t off, enum dock_adopt_why *why)
+static long exchange(struct dock_adopt *a, const struct dock_mirror *m, uint64_t lo, uint64_t *hi,
+                     enum dock_adopt_why *why)
 {
     struct look l = {.lo = lo, .hi = *hi, .at = lo, .first = true, .anon = true};
     long err;
@@ -128,32 +161,43 @@ static long exchange(struct dock_adopt *a, uint64_t lo, uint64_t *hi, uint64_t o
     *hi = l.hi;
     if (*why)
         return 0;
-    err = copy_in(a, &l, off);
+    err = copy_in(a, m, &l);
     if (err == -EFAULT)
         *why = DOCK_WHY_CHANGED;
-    if (!err && !mapped(map_in(a, lo, l.hi - lo, l.prot, off)))
+    if (!err && !mapped(map_in(a, lo, l.hi - lo, l.prot, m->off + (lo - m->va))))
         *why = DOCK_WHY_LIMIT;
     return err == -EFAULT ? 0 : err;
+}
+
+// What was made ready for these pages, and is not theirs.
+static void discard(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi)
+{
+    uint64_t off = m->off + (lo - m->va);
+
+    if (lo == hi)
+        return;
+    dock_arena_punch(a->arena, off, hi - lo);
+    dock_huge_forget(a, m, off, hi - lo);
 }
 
 int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t *hi,
                  enum dock_adopt_why *why)
 {
-    uint64_t off = m->off + (lo - m->va);
-    long err;
+    uint64_t off = m->off + (lo - m->va), asked = *hi;
+    long err = 0;
 
     // Ours first: the alias must be there for whoever is told of the pages.
     if (!dock_view_at(&a->arena->view, off, *hi - lo)) {
         *why = DOCK_WHY_LIMIT;
         return 0;
     }
+    dock_huge_make(a, m, lo, *hi);
     *why = dock_stop_begin(a);
-    if (*why)
-        return 0;
-    err = exchange(a, lo, hi, off, why);
-    dock_stop_end(a);
-    if (err || *why)
-        dock_arena_punch(a->arena, off, *hi - lo);
+    if (!*why) {
+        err = exchange(a, m, lo, hi, why);
+        dock_stop_end(a);
+    }
+    discard(a, m, err || *why ? lo : *hi, asked);
     if (err) {
         dock_error("no memory for %llu bytes of a region in the arena: %s", (unsigned long long)(*hi - lo),
                    strerror((int)-err));
@@ -168,7 +212,9 @@ int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint6
 
 struct undo {
     struct dock_adopt *a;
+    const struct dock_mirror *m;
     uint64_t off, end; // of the file
+    bool huge;         // in pages that the program is to have again
     uint64_t found;    // bytes
     bool by_file;      // its descriptor leads to it
     bool failed;
@@ -194,6 +240,8 @@ static bool copy_data(const struct undo *u, uint64_t at, uint64_t len, uint64_t 
     uint64_t from = off, to;
     bool done = true;
 
+    if (u->huge)
+        dock_huge_return(u->m, at, off, len);
     for (; done && from < off + len && dock_holes_run_of_file(fd, off + len, &from, &to); from = to) {
         uint64_t place = at + (from - off);
         dock_rawcall(SYS_madvise, (long)place, (long)(to - from), MADV_POPULATE_WRITE, 0, 0,
@@ -262,9 +310,10 @@ static enum dock_adopt_why undo(struct undo *u, uint64_t at, bool anywhere)
 
 bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len, bool anywhere)
 {
-    struct undo u = {.a = a, .off = off, .end = off + len};
+    struct undo u = {.a = a, .m = m, .off = off, .end = off + len};
     enum dock_adopt_why why;
 
+    u.huge = dock_huge_any(m, off, len) && dock_huge_private();
     a->moved_by_program = false;
     why = dock_stop_begin(a);
     if (!why) {

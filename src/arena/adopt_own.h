@@ -42,6 +42,7 @@ struct dock_mirror {
     uint64_t va, off;
     uint32_t *refs; // by page: holds that use it
     uint32_t live;  // pages whose word is not 0
+    uint8_t *huge;  // by piece of DOCK_HUGE_BYTES: 1 is in a huge page
 };
 
 // A mirror in which [lo, hi), which lies in one window, is free. NULL: no more windows.
@@ -74,8 +75,6 @@ void dock_fit_find_data(void); // what dock_vma_fits knows of .data; not in a st
 enum dock_adopt_why dock_fit_process(const struct dock_adopt *own);
 // Is there room for `bytes` more in this process's cgroup?
 bool dock_fit_headroom(uint64_t bytes);
-// Say once that moving this memory breaks up huge pages.
-void dock_fit_huge(uint64_t lo, uint64_t hi);
 // What of the mapping [vlo, vhi) is the stack or control block of a thread with this stack pointer and thread
 // pointer: pages from *first to *end. false: nothing.
 bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);
@@ -88,8 +87,27 @@ bool dock_holes_allowed(void);      // may pages of the arena that were never st
 bool dock_holes_read(uint64_t lo, uint64_t hi);
 bool dock_holes_empty(uint64_t of); // does a page with this word in the page map hold nothing?
 bool dock_holes_run(uint64_t lo, uint64_t hi, uint64_t *from, uint64_t *to);
+uint64_t dock_holes_full(uint64_t lo, uint64_t from, uint64_t to); // how many of these pages hold anything
 // The next run of a file that holds anything. false: none before `end`.
 bool dock_holes_run_of_file(int fd, uint64_t end, uint64_t *from, uint64_t *to);
+
+// ---- adopt_huge.c
+#define DOCK_HUGE_SHIFT 21u
+#define DOCK_HUGE_BYTES (1u << DOCK_HUGE_SHIFT)
+bool dock_huge_wanted(void); // DRYDOCK_HUGE, and what this machine has. Logs a refusal once
+// Huge pages in the arena for the whole pieces of [lo, hi), a chunk at most, that hold enough. They read as
+// zeros. Before the stop. Says once that the program's own are broken up.
+void dock_huge_make(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi);
+// These pages leave: the pieces that they belong to are whole no more.
+void dock_huge_forget(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+// Is `off` of the file in a huge page? *to, at most `end`, is how far it goes on so.
+bool dock_huge_run(const struct dock_mirror *m, uint64_t off, uint64_t end, uint64_t *to);
+bool dock_huge_any(const struct dock_mirror *m, uint64_t off, uint64_t len); // a whole one
+// May the program's own memory have huge pages that it did not ask for by name?
+bool dock_huge_private(void);
+// The new private pages at `at`, which are to hold [off, off + len), get them where the arena's had. In a
+// stop.
+void dock_huge_return(const struct dock_mirror *m, uint64_t at, uint64_t off, uint64_t len);
 
 // ---- adopt_move.c
 // Copy [lo, *hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone. *hi

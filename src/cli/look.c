@@ -199,6 +199,7 @@ static void read_port(struct look_device *device, const struct dock_port *port)
     device->fallback_calls = dock_peek64(&port->fallback_calls);
     device->dropped = dock_peek64(&port->dropped);
     device->adopted_bytes = dock_peek64(&port->adopt.bytes);
+    device->adopted_huge = dock_peek64(&port->adopt.huge);
     device->adopted_ever = dock_peek64(&port->adopt.moved_in);
     device->stops = dock_peek64(&port->adopt.stops);
     device->stopped_ns = dock_peek64(&port->adopt.stopped_ns);

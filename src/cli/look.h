@@ -44,7 +44,7 @@ struct look_device {
     bool fatal;
     uint32_t ncqs;
     uint64_t arena_bytes, fallback_bytes, fallback_calls, dropped;
-    uint64_t adopted_bytes, adopted_ever, stops, stopped_ns, forked_bytes;
+    uint64_t adopted_bytes, adopted_huge, adopted_ever, stops, stopped_ns, forked_bytes;
     uint64_t not_adopted[DOCK_WHYS];    // by enum dock_adopt_why
     uint64_t stores[DOCK_STORE_KINDS];  // of OpenSHMEM, by enum dock_store_kind
     uint64_t moment[DOCK_MOMENT_COUNT]; // by enum dock_moment; see look_counted

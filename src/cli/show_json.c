@@ -56,6 +56,7 @@ static void put_counters(FILE *to, const struct look_device *d)
     put_number(to, "fallback_calls", d->fallback_calls);
     put_number(to, "dropped", d->dropped);
     put_number(to, "adopted_bytes", d->adopted_bytes);
+    put_number(to, "adopted_huge_bytes", d->adopted_huge);
     put_number(to, "adopted_ever", d->adopted_ever);
     put_number(to, "adopt_stops", d->stops);
     put_number(to, "adopt_stopped_ns", d->stopped_ns);

@@ -22,9 +22,10 @@ static void print_adoption(FILE *to, const struct look_device *d)
 
     if (d->adopted_ever)
         fprintf(to,
-                "  adopted %" PRIu64 " bytes, %" PRIu64 " ever, in %" PRIu64
+                "  adopted %" PRIu64 " bytes, %" PRIu64 " in huge pages, %" PRIu64 " ever, in %" PRIu64
                 " stops of %.1f ms in all; %" PRIu64 " bytes copied for forked children\n",
-                d->adopted_bytes, d->adopted_ever, d->stops, (double)d->stopped_ns / 1e6, d->forked_bytes);
+                d->adopted_bytes, d->adopted_huge, d->adopted_ever, d->stops, (double)d->stopped_ns / 1e6,
+                d->forked_bytes);
     for (int i = 1; i < DOCK_WHYS; i++) {
         if (!d->not_adopted[i])
             continue;

@@ -34,7 +34,7 @@ expect "the table has one line for each process" 2 "$(grep -c '^process [0-9]*  
 expect "the table has one line for each queue" 4 "$(grep -cE '^ +[0-9]+ pair +RC +(RTR|RTS) ' <<<"$table")"
 
 adopted=$(grep -cE '"adopted_ever": [1-9]' "$work/json")
-told=$(grep -cE '^  adopted [0-9]+ bytes, [1-9][0-9]* ever, in [0-9]+ stops of ' <<<"$table")
+told=$(grep -cE '^  adopted [0-9]+ bytes, [0-9]+ in huge pages, [1-9][0-9]* ever, in [0-9]+ stops of ' <<<"$table")
 [ "$adopted" = 0 ] || expect "the table tells what is adopted" yes "$([ "$told" -ge 1 ] && echo yes)"
 
 python3 - "$work/json" >"$work/verdict" 2>&1 <<'END'
