@@ -110,7 +110,7 @@ foreach(source IN LISTS test_sources)
 endforeach()
 
 # Tests that look at the calls which the arena makes without libc: its sources once more, with a hook there.
-foreach(hooked nth_device_test adopt_count_test)
+foreach(hooked nth_device_test adopt_count_test adopt_late_signal_test)
     if(TARGET tests-fault-${hooked} AND NOT DOCK_SANITIZE)
         file(GLOB arena_sources CONFIGURE_DEPENDS src/arena/adopt*.c)
         target_sources(tests-fault-${hooked} PRIVATE ${arena_sources} src/arena/maps.c src/arena/procfile.c src/arena/view.c)

@@ -122,6 +122,7 @@ void dock_adopt_engine(struct dock_adopt *a, bool runs)
         pthread_mutex_unlock(&a->gate);
     dock_adopt_lock();
     a->engine = runs;
+    a->engine_tid = runs ? gettid() : 0;
     a->engine_stack = (uintptr_t)stack;
     a->engine_stack_end = (uintptr_t)stack + size;
     dock_adopt_unlock();

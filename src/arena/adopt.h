@@ -108,6 +108,7 @@ struct dock_adopt {
     // The engine thread works under the gate, and leaves it while it sleeps.
     pthread_mutex_t gate;
     bool engine;
+    int32_t engine_tid;
     uint64_t engine_stack, engine_stack_end;
     struct dock_adopt *next;
 };

@@ -1,20 +1,53 @@
 // SPDX-License-Identifier: MIT
 // Stopping the other threads for a moment: by which way, and what of the address space is a thread's own.
 // Nothing between begin and end may allocate, log or take a lock: whoever holds it may be stopped.
+//
+// By ptrace, of which the program sees next to nothing. By a signal where the user says so; and where ptrace
+// is refused and process_vm as well, so that memory which does not move could not be reached at all.
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "arena/adopt_stop_own.h"
 #include "arena/procfile.h"
+#include "arena/xcopy.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #define GATE_PATIENCE_NS 100000000ull
 
 static struct {
     sigset_t mask;
     bool others;
+    const struct dock_stop_way *way; // that they were stopped by
     uint64_t began_ns;
 } stop;
+
+enum wanted { AUTO, PTRACE, SIGNAL };
+
+// DRYDOCK_STOP.
+static enum wanted wanted(void)
+{
+    static const char *const names[] = {[AUTO] = "auto", [PTRACE] = "ptrace", [SIGNAL] = "signal"};
+    static dock_a32 known; // one more
+    uint32_t was = dock_peek32(&known);
+    const char *text = getenv("DRYDOCK_STOP");
+    uint32_t i = 0;
+
+    if (was)
+        return (enum wanted)(was - 1);
+    if (!text || !*text)
+        text = names[AUTO];
+    while (i <= SIGNAL && strcmp(text, names[i]) != 0)
+        i++;
+    if (i > SIGNAL) {
+        dock_error("DRYDOCK_STOP=%s is not known (auto, ptrace, signal): auto", text);
+        i = AUTO;
+    }
+    dock_set32(&known, i + 1);
+    return (enum wanted)i;
+}
 
 bool dock_stop_prepare(void)
 {
@@ -54,8 +87,40 @@ static bool alone(void)
     return dock_threads_count() == 1 + engines && shut_gates();
 }
 
+// Before anything stands still: it may be said.
+static bool may_signal(void)
+{
+    static bool said;
+
+    dock_stopping.asked_for = wanted() == SIGNAL;
+    if (wanted() != AUTO)
+        return dock_stopping.asked_for;
+    if (!dock_ptrace_refused() || dock_xcopy_works())
+        return false;
+    if (!said)
+        dock_warn(
+            "ptrace and process_vm are refused here: threads are stopped by a signal while registered memory "
+            "moves, and system calls of theirs may return EINTR (DRYDOCK_STOP=ptrace: never)");
+    said = true;
+    return true;
+}
+
 // An engine takes the views' lock behind its gate; other threads may be stopped while they have it. So it
-// comes after the gates, and before the helper.
+// comes after the gates, and before they are stopped.
+static bool stop_by(const struct dock_stop_way *way)
+{
+    if (way->behind_gates && !shut_gates())
+        return false;
+    dock_views_lock();
+    stop.way = way;
+    if (way->begin())
+        return true;
+    dock_views_unlock();
+    if (way->behind_gates)
+        open_gates(NULL);
+    return false;
+}
+
 enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
 {
     sigset_t all;
@@ -63,20 +128,22 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &stop.mask);
+    memcpy(&dock_stopping.mask, &stop.mask, sizeof dock_stopping.mask);
     stop.began_ns = dock_now_ns();
     dock_stopping.threads = 0;
     dock_proc_still(true);
     stop.others = !alone();
-    dock_views_lock();
     if (stop.others) {
-        why = dock_stop_by_ptrace.begin() ? DOCK_WHY_NONE : DOCK_WHY_THREADS;
+        if (!(wanted() != SIGNAL && stop_by(&dock_stop_by_ptrace)) &&
+            !(may_signal() && stop_by(&dock_stop_by_signal)))
+            why = DOCK_WHY_THREADS;
         dock_proc_still(!why); // what was asked before they stopped does not count
+    } else {
+        dock_views_lock();
     }
     (void)a;
-    if (why) {
-        dock_views_unlock();
+    if (why)
         pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
-    }
     return why;
 }
 
@@ -89,12 +156,12 @@ void dock_stop_end(struct dock_adopt *a)
 {
     dock_proc_still(false);
     if (stop.others) {
-        dock_stop_by_ptrace.end();
+        stop.way->end();
         dock_count64(&a->counts->stops, 1);
         dock_count64(&a->counts->stopped_ns, dock_now_ns() - stop.began_ns);
-    } else {
-        open_gates(NULL);
     }
+    if (!stop.others || stop.way->behind_gates)
+        open_gates(NULL);
     dock_views_unlock();
     pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
 }
@@ -151,6 +218,18 @@ static void take_out(struct taken *t, uint64_t first, uint64_t end)
     }
 }
 
+static void take_out_thread(struct taken *taken, const struct dock_stop_thread *t, uint64_t vlo, uint64_t vhi)
+{
+    uint64_t page = dock_page(), first, end;
+
+    if (dock_fit_thread(vlo, vhi, t->sp, t->tp, &first, &end))
+        take_out(taken, first, end);
+    if (t->hi)
+        take_out(taken, t->lo & ~(page - 1), (t->hi + page - 1) & ~(page - 1));
+    else if (t->frame && dock_fit_thread(vlo, vhi, t->frame, 0, &first, &end))
+        take_out(taken, first, end);
+}
+
 bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t *until)
 {
     struct taken t = {.lo = lo, .hi = hi, .clear = true, .until = hi};
@@ -162,8 +241,7 @@ bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint6
         if (a->engine_stack_end)
             take_out(&t, a->engine_stack, a->engine_stack_end);
     for (uint32_t i = 0; i < dock_stopping.threads; i++)
-        if (dock_fit_thread(vlo, vhi, dock_stopping.thread[i].sp, dock_stopping.thread[i].tp, &first, &end))
-            take_out(&t, first, end);
+        take_out_thread(&t, &dock_stopping.thread[i], vlo, vhi);
     *until = t.until;
     return t.clear;
 }

@@ -13,13 +13,18 @@
 struct dock_stop_thread {
     int32_t tid, signal; // signal: to be delivered when it goes on
     uint64_t sp, tp;
-    bool group; // its process is stopped by a signal: it is to stay so
+    bool group;      // its process is stopped by a signal: it is to stay so
+    dock_a64 word;   // of adopt_stop_signal.c: its answer
+    uint64_t frame;  // of what it waits in, or 0
+    uint64_t lo, hi; // the alternate stack that this frame is on, or 0
 };
 
 // The process, the thread that is not stopped, and the others. One stop at a time (the adoption lock).
 struct dock_stop_list {
     int32_t pid, caller;
     char path[32];
+    uint64_t mask;  // what the caller blocked before the stop
+    bool asked_for; // the user has chosen the way
     uint32_t threads;
     struct dock_stop_thread *thread; // room for DOCK_STOP_THREADS
 };
@@ -27,11 +32,12 @@ struct dock_stop_list {
 extern struct dock_stop_list dock_stopping;
 
 struct dock_stop_way {
-    bool (*begin)(void); // all threads but the caller stand still; or false: none does
+    bool (*begin)(void); // all threads but the caller, and engines if it is, stand still; or false: none does
     void (*end)(void);
+    bool behind_gates; // the engines stand still behind their gates already, and are not asked
 };
 
-extern const struct dock_stop_way dock_stop_by_ptrace;
+extern const struct dock_stop_way dock_stop_by_ptrace, dock_stop_by_signal;
 
 // ---- adopt_stop_threads.c: who the threads are
 unsigned dock_threads_count(void); // or 0
@@ -54,6 +60,7 @@ int dock_threads_pass(dock_threads_take *take);
 
 // ---- adopt_stop_ptrace.c: by a helper that traces them
 bool dock_ptrace_prepare(void);
+bool dock_ptrace_refused(void); // the last one that failed: the kernel does not let us trace
 // As dock_stop_fork wants it. forked: in the parent.
 bool dock_ptrace_fork(void (*at_clone)(void));
 bool dock_ptrace_forked(void);

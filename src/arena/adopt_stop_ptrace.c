@@ -29,6 +29,7 @@ static struct {
     dock_a32 state;
     char *stack; // of the helper
     int helper;
+    bool refused;
     void (*at_clone)(void); // what the helper does first when a fork has stopped the threads
 } stop;
 
@@ -92,8 +93,12 @@ static enum dock_taken seize(struct dock_stop_thread *t)
 {
     long ret = trace(PTRACE_SEIZE, t->tid, 0, 0);
 
-    if (ret)
-        return ret == -ESRCH || dock_thread_is_dead(t->tid) ? DOCK_GONE : DOCK_REFUSED;
+    if (ret) {
+        if (ret == -ESRCH || dock_thread_is_dead(t->tid))
+            return DOCK_GONE;
+        stop.refused = true;
+        return DOCK_REFUSED;
+    }
     dock_stopping.threads++; // from here on it is let go whatever happens
     ret = trace(PTRACE_INTERRUPT, t->tid, 0, 0);
     if (ret || !await_stop(t) || !read_registers(t)) {
@@ -265,6 +270,7 @@ static uint32_t start_helper(int (*body)(void *))
     if (!dock_stop_prepare())
         return FAILED;
     stop.helper = 0;
+    stop.refused = false;
     dock_threads_begin();
     dock_set32(&stop.state, WORKING); // the clone orders it
     // No signal tells of its end: a program that waits for its children does not meet it.
@@ -290,6 +296,11 @@ static void end(void)
 }
 
 const struct dock_stop_way dock_stop_by_ptrace = {.begin = begin, .end = end};
+
+bool dock_ptrace_refused(void)
+{
+    return stop.refused;
+}
 
 // ---- over a fork: the others run until the child is asked for, since fork waits for locks of theirs
 

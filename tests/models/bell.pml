@@ -10,12 +10,13 @@
  *   CLEAR_LATE         the engine clears `attention` after it has looked at the flags behind it
  *   UNORDERED_FLAG     `attention` may be visible before the flag that it stands for
  *
- * pairs: arena/port.h: dock_port; device/attend.c: attend_queue fail_users; device/engine.c: dock_engine_wake
+ * pairs: arena/adopt_stop_signal.c: await_all park; arena/port.h: dock_port; device/attend.c: attend_queue fail_users; device/engine.c: dock_engine_wake
  *   dock_up_attention dock_up_bell sleep_once; device/fail.c: dock_qp_error_for dock_qp_fail; device/poll.c: corrupt;
  *   device/post.c: dock_post_keep; device/raw.c: dock_raw_watch_doorbell forsaken settle;
  *   fabric/host/connect.c: dock_host_attend; fabric/host/message.c: wake_owner.
  * dock_post_keep is a producer (`kept` or the index is its work, the state or `watched` what it looks at), and who ends
- * the watch, or the queue, looks again as the engine does.
+ * the watch, or the queue, looks again as the engine does. park is a producer whose swap stands for its fence, and
+ * await_all looks behind a swap as the engine does.
  */
 #define VARS 4
 #define PROCS 3

@@ -9,6 +9,7 @@
  *   NO_LOOK            the reader does not look at the word
  *
  * pairs: arena/adopt_change.c: dock_adopt_fork_begins dock_adopt_hook enter; arena/adopt_stop_ptrace.c: tell;
+ *   arena/adopt_stop_signal.c: answers let_go note_facts park;
  *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; arena/idtable.h: dock_idtable_evicted; base/log.c:
  *   dock_log_set_sink put; base/order.h: dock_fence_store; device/dev.c: make_port; device/engine.c: dock_engine_stop;
  *   device/identity.c: dock_identity; device/fast.c: other_lkey source; device/run.h: dock_sq_tell; device/ids.c:

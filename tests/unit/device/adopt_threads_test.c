@@ -16,8 +16,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -26,101 +24,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "device/internal.h"
+#include "lib/busy.h"
 #include "lib/container.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
-
-#define PAGE 4096u
-#define PAGES 256u
-#define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE)
-
-static struct {
-    char *mem;
-    dock_a32 go, sleepers; // sleepers: those that are in their system call
-    dock_a64 lost, stores, failed, kernel_stores;
-    int pattern; // a file of 64 known bytes
-} at_work;
-
-// A word of its own in every page, counted up.
-static void *hammer(void *arg)
-{
-    size_t id = (size_t)arg;
-    uint64_t *shadow = calloc(PAGES, 8);
-    sigset_t all;
-
-    sigfillset(&all);
-    if (id == 1)
-        pthread_sigmask(SIG_BLOCK, &all, NULL);
-    for (uint64_t n = 0; dock_peek32(&at_work.go); n++)
-        for (unsigned i = 0; i < PAGES; i++) {
-            dock_a64 *word = (dock_a64 *)(void *)(at_work.mem + i * PAGE) + id;
-            if (dock_peek64(word) != shadow[i])
-                atomic_fetch_add(&at_work.lost, 1);
-            dock_set64(word, ++shadow[i]);
-            atomic_fetch_add_explicit(&at_work.stores, 1, memory_order_relaxed);
-        }
-    free(shadow);
-    return NULL;
-}
-
-// The kernel's stores: read(2) into the memory.
-static void *reader(void *arg)
-{
-    char want[64];
-
-    (void)arg;
-    if (pread(at_work.pattern, want, 64, 0) != 64)
-        abort();
-    for (uint64_t n = 0; dock_peek32(&at_work.go); n++) {
-        char *to = at_work.mem + dock_mix(n) % PAGES * PAGE + 512;
-        memset(to, 0, 64);
-        if (pread(at_work.pattern, to, 64, 0) != 64)
-            atomic_fetch_add(&at_work.failed, 1);
-        else if (memcmp(to, want, 64) != 0)
-            atomic_fetch_add(&at_work.lost, 1);
-        dock_count64(&at_work.kernel_stores, 1);
-    }
-    return NULL;
-}
-
-// Asleep in a read into the memory that ends after the move.
-static int pipe_ends[2];
-
-static void *pipe_reader(void *arg)
-{
-    (void)arg;
-    atomic_fetch_add(&at_work.sleepers, 1);
-    for (unsigned i = 0; i < PAGES; i++)
-        if (read(pipe_ends[0], at_work.mem + i * PAGE + 1024, 8) != 8 ||
-            *(uint64_t *)(void *)(at_work.mem + i * PAGE + 1024) != i + 1)
-            atomic_fetch_add(&at_work.failed, 1);
-    return NULL;
-}
-
-static void *poller(void *arg)
-{
-    (void)arg;
-    while (dock_peek32(&at_work.go))
-        if (poll(NULL, 0, 20) < 0)
-            atomic_fetch_add(&at_work.failed, 1);
-    return NULL;
-}
-
-static void *epoller(void *arg)
-{
-    int fd = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event e;
-
-    (void)arg;
-    while (dock_peek32(&at_work.go))
-        if (epoll_wait(fd, &e, 1, 20) < 0 && errno != EINTR) // the one trace of a stop, documented
-            atomic_fetch_add(&at_work.failed, 1);
-    close(fd);
-    return NULL;
-}
 
 static dock_a32 handled;
 
@@ -131,38 +40,10 @@ static void on_signal(int sig)
 }
 
 typedef void *body(void *);
-static body *const bodies[] = {hammer, hammer, hammer, reader, pipe_reader, poller, epoller};
+static body *const bodies[] = {busy_hammer,      busy_hammer, busy_hammer, busy_reader,
+                               busy_pipe_reader, busy_poller, busy_epoller};
 
 #define THREADS (sizeof bodies / sizeof *bodies)
-
-// Register and deregister under them. How often the memory was adopted: a busy machine may take longer than
-// the patience with a thread, so if it must be it is tried again.
-static unsigned move_under(struct dock_dev *dev, uint32_t pd, uint64_t ns, bool must)
-{
-    uint64_t end = dock_now_ns() + ns, last = end + (must ? 20000000000ull : 0);
-    unsigned adopted = 0, sent = 0;
-    uint64_t word;
-
-    do {
-        struct dock_mr *mr;
-        if (dock_mr_register(dev, pd, (uintptr_t)at_work.mem, PAGES * PAGE, (uintptr_t)at_work.mem, RIGHTS,
-                             &mr))
-            abort();
-        adopted += dock_peek64(&dev->port->adopt.bytes) == PAGES * PAGE;
-        for (word = ++sent; sent <= PAGES && write(pipe_ends[1], &word, 8) != 8;)
-            ;
-        test_nap_us(500);
-        if (dock_mr_deregister(mr))
-            abort();
-        test_nap_us(500);
-    } while (dock_now_ns() < (adopted ? end : last));
-    for (; sent < PAGES;) {
-        word = ++sent;
-        if (write(pipe_ends[1], &word, 8) != 8)
-            abort();
-    }
-    return adopted;
-}
 
 // The whole in a child of its own: what is adopted, what a filter allows, which threads run is its own
 // business. Exit status: 0 fine, 77 nothing is adopted here.
@@ -174,22 +55,23 @@ static int under_threads(void *arg)
     char pattern[64];
     bool must_adopt = arg != NULL;
 
+    busy.block = true;
     signal(SIGUSR1, on_signal);
     setenv("DRYDOCK_ADOPT", "inner", 1);
-    at_work.mem = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    at_work.pattern = memfd_create("pattern", MFD_CLOEXEC);
+    busy.mem = mmap(NULL, BUSY_PAGES * BUSY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    busy.pattern = memfd_create("pattern", MFD_CLOEXEC);
     memset(pattern, 0x5a, sizeof pattern);
-    if (at_work.mem == MAP_FAILED || write(at_work.pattern, pattern, 64) != 64 || pipe(pipe_ends) ||
+    if (busy.mem == MAP_FAILED || write(busy.pattern, pattern, 64) != 64 || pipe(busy.pipe) ||
         dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
         return 1;
     if (dev->adopt.mode == DOCK_ADOPT_OFF)
         return 77;
-    dock_set32(&at_work.go, 1);
+    dock_set32(&busy.go, 1);
     for (size_t i = 0; i < THREADS; i++)
         if (pthread_create(&t[i], NULL, bodies[i], (void *)i))
             return 1;
-    unsigned adopted = move_under(dev, pd, test_long() ? 30000000000ull : 700000000ull, must_adopt);
-    dock_set32(&at_work.go, 0);
+    unsigned adopted = busy_move(dev, pd, test_long() ? 30000000000ull : 700000000ull, must_adopt);
+    dock_set32(&busy.go, 0);
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(t[i], NULL);
     fprintf(
@@ -199,17 +81,16 @@ static int under_threads(void *arg)
         adopted, (unsigned long long)dock_peek64(&dev->port->adopt.stops),
         (double)dock_peek64(&dev->port->adopt.stopped_ns) / 1e6 /
             (double)(dock_peek64(&dev->port->adopt.stops) + 1),
-        (unsigned long long)dock_peek64(&at_work.stores),
-        (unsigned long long)dock_peek64(&at_work.kernel_stores),
-        (unsigned long long)dock_peek64(&at_work.lost), (unsigned long long)dock_peek64(&at_work.failed),
+        (unsigned long long)dock_peek64(&busy.stores), (unsigned long long)dock_peek64(&busy.kernel_stores),
+        (unsigned long long)dock_peek64(&busy.lost), (unsigned long long)dock_peek64(&busy.failed),
         dock_peek32(&handled));
-    if (dock_peek64(&at_work.lost) || dock_peek64(&at_work.failed) || dock_peek32(&handled))
+    if (dock_peek64(&busy.lost) || dock_peek64(&busy.failed) || dock_peek32(&handled))
         return 2;
     if (must_adopt && !adopted)
         return 3;
     if (!must_adopt && adopted)
         return 4;
-    if (maps_look(at_work.mem, PAGES * PAGE).adopted)
+    if (maps_look(busy.mem, BUSY_PAGES * BUSY_PAGE).adopted)
         return 5;
     return dock_pd_destroy(dev, pd) || dock_dev_close(dev) ? 6 : 0;
 }
@@ -406,7 +287,7 @@ static void *until_killed(void *arg)
 
 static int move_for_ever(void *arg)
 {
-    char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, BUSY_PAGES * BUSY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct dock_dev *dev;
     struct dock_mr *mr;
     pthread_t t;
@@ -418,7 +299,7 @@ static int move_for_ever(void *arg)
         pthread_create(&t, NULL, until_killed, p))
         return 1;
     for (;;)
-        if (dock_mr_register(dev, pd, (uintptr_t)p, PAGES * PAGE, (uintptr_t)p, RIGHTS, &mr) ||
+        if (dock_mr_register(dev, pd, (uintptr_t)p, BUSY_PAGES * BUSY_PAGE, (uintptr_t)p, BUSY_RIGHTS, &mr) ||
             dock_mr_deregister(mr))
             return 2;
 }
