@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arena/home.h"
 #include "arena/idfile.h"
 #include "base/log.h"
 
@@ -32,6 +33,15 @@ static struct dock_process owner_of(const struct dock_idrec *r)
                                  .pid_namespace = dock_peek64(&r->pid_namespace)};
 }
 
+#define HOME_TAG 0xfffu // below a page: a record of another incarnation has not this home
+
+static uint64_t home_of(const struct dock_idrec *r)
+{
+    uint64_t home = dock_acquire64(&r->home);
+
+    return ((home ^ dock_peek32(&r->incarnation)) & HOME_TAG) == 0 ? home & ~(uint64_t)HOME_TAG : 0;
+}
+
 // Is the process alive that joined with this slot?
 static enum dock_life slot_life(const struct dock_idtable *t, uint32_t slot)
 {
@@ -52,7 +62,10 @@ static enum dock_life slot_life(const struct dock_idtable *t, uint32_t slot)
     if (alive < 0)
         return held == 0 ? DOCK_LIFE_DEAD : DOCK_LIFE_UNKNOWN;
     // Alive without its lock: it has closed all descriptors and still uses the table, or it is an exec's
-    // successor.
+    // successor, which may use the table too.
+    uint64_t home = home_of(&t->rec[slot]);
+    if (alive && home && dock_home_left(owner.pid, home))
+        return DOCK_LIFE_DEAD;
     if (alive && dock_process_maps(owner.pid, DOCK_IDFILE_NAME) != 0)
         return DOCK_LIFE_ALIVE;
     return DOCK_LIFE_DEAD;
@@ -143,12 +156,14 @@ static dock_who settle(struct dock_idtable *t, uint32_t slot)
     const struct dock_process *self = &t->file->self;
     uint32_t incarnation = (dock_peek32(&r->incarnation) + 1) & DOCK_ID_MASK;
     dock_who who = dock_who_make(slot, incarnation ? incarnation : 1);
+    uint64_t home = dock_home_own();
 
     dock_set32(&r->incarnation, dock_who_incarnation(who));
     // Each pairs with its acquire in dock_idtable_lookup: who reads a new one finds the old `who` gone.
     dock_publish32(&r->pid, (uint32_t)self->pid);
     dock_publish64(&r->start_time, self->start_time);
     dock_publish64(&r->pid_namespace, self->pid_namespace);
+    dock_publish64(&r->home, home ? home | (dock_who_incarnation(who) & HOME_TAG) : 0);
     dock_publish32(&r->who, who); // pairs with the acquire in dock_idtable_owner
     return who;
 }
@@ -290,6 +305,7 @@ int dock_idtable_lookup(const struct dock_idtable *t, dock_who who, struct dock_
     o.pid = (int)dock_acquire32(&r->pid);
     o.start_time = dock_acquire64(&r->start_time);
     o.pid_namespace = dock_acquire64(&r->pid_namespace);
+    o.home = home_of(r);
     // A new owner writes these after the old `who` is cleared: if that still stands there, they are its own.
     if (!is_current(t, who))
         return -ESRCH;

@@ -26,7 +26,9 @@ struct dock_idrec {
     dock_a32 beats;  // of an owner that waits
     dock_a32 doubts; // of others, whether this owner is at work where it seems to be
     dock_a32 named;  // nothing of the block's: who has the queue id of the record's number, below 256
-    uint8_t reserved[12];
+    dock_a32 reserved;
+    dock_a64
+        home; // of the owner's image (arena/home.h), with the incarnation's low bits in those of the page
 };
 
 struct dock_idfile;
@@ -48,6 +50,7 @@ struct dock_owner {
     int pid;                // as its owner sees it; of use to others in the same pid namespace only
     uint64_t start_time;    // in clock ticks since boot
     uint64_t pid_namespace; // equal for processes of one pid namespace since one boot; 0 = not known
+    uint64_t home;          // of its image (arena/home.h); 0 = not known
 };
 
 int dock_idtable_open(const struct dock_rundir *dir, struct dock_idtable *out);
@@ -87,7 +90,8 @@ void dock_idtable_unlock(struct dock_idtable *t);
 
 // Is `who` alive? A gone or evicted incarnation is dead. A `who` that this process joined is alive; in a
 // forked child it is the parent's. Else the record lock that the owner holds on its slot tells, and where
-// the owner has lost it (it closed all descriptors) the process table, if the pid namespace is ours.
+// the owner has lost it (it closed all descriptors) the process table, if the pid namespace is ours, and
+// whether the image is still the one that joined: an owner dies with its exec.
 // Costs system calls: for waiters past their patience, not for hot paths.
 enum dock_life dock_idtable_life(const struct dock_idtable *t, dock_who who);
 // Declare a stopped device dead. From then on dock_idtable_life says DEAD; the device itself, when it

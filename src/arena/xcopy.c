@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "arena/home.h"
 #include "base/log.h"
 #include "base/order.h"
 
@@ -55,12 +56,31 @@ static int refused(pid_t pid, int cause)
 typedef ssize_t vm_call(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long,
                         unsigned long);
 
-static int copy(vm_call *call, pid_t pid, uint64_t here, uint64_t there, size_t len)
+// The kernel looks the process up once a call and goes through the pieces in their order, so a first piece
+// that lies in its home ends the call, with nothing moved, when it runs another image.
+static ssize_t copy_some(vm_call *call, pid_t pid, uint64_t home, struct iovec here, struct iovec there)
+{
+    uint64_t word = dock_home_word(home);
+    struct iovec local[2] = {{&word, sizeof word}, here};
+    struct iovec remote[2] = {{(void *)(uintptr_t)home, sizeof word}, there};
+    ssize_t n;
+
+    if (!home)
+        return call(pid, &here, 1, &there, 1, 0);
+    n = call(pid, local, 2, remote, 2, 0);
+    if ((n < 0 && errno == EFAULT) || (n >= 0 && n < (ssize_t)sizeof word) || word != dock_home_word(home)) {
+        errno = ESRCH;
+        return -1;
+    }
+    return n < 0 ? n : n - (ssize_t)sizeof word;
+}
+
+static int copy(vm_call *call, pid_t pid, uint64_t home, uint64_t here, uint64_t there, size_t len)
 {
     while (len) {
         size_t piece = len < COPY_MAX ? len : COPY_MAX;
-        struct iovec local = {(void *)(uintptr_t)here, piece}, remote = {(void *)(uintptr_t)there, piece};
-        ssize_t n = call(pid, &local, 1, &remote, 1, 0);
+        ssize_t n = copy_some(call, pid, home, (struct iovec){(void *)(uintptr_t)here, piece},
+                              (struct iovec){(void *)(uintptr_t)there, piece});
 
         if (n < 0)
             return errno == EPERM || errno == ENOSYS ? refused(pid, errno) : -errno;
@@ -74,14 +94,14 @@ static int copy(vm_call *call, pid_t pid, uint64_t here, uint64_t there, size_t 
     return 0;
 }
 
-int dock_xcopy_to(pid_t pid, const void *here, uint64_t there, size_t len)
+int dock_xcopy_to(pid_t pid, uint64_t home, const void *here, uint64_t there, size_t len)
 {
-    return copy(process_vm_writev, pid, (uintptr_t)here, there, len);
+    return copy(process_vm_writev, pid, home, (uintptr_t)here, there, len);
 }
 
-int dock_xcopy_from(pid_t pid, void *here, uint64_t there, size_t len)
+int dock_xcopy_from(pid_t pid, uint64_t home, void *here, uint64_t there, size_t len)
 {
-    return copy(process_vm_readv, pid, (uintptr_t)here, there, len);
+    return copy(process_vm_readv, pid, home, (uintptr_t)here, there, len);
 }
 
 // One byte of each of `n` pages, the first at `at`, the others at the beginnings of theirs.

@@ -16,9 +16,10 @@ bool dock_xcopy_works(void);
 
 // Copy `len` bytes between our memory at `here` and `there` in process `pid`. Our side may be a bad address
 // as well. 0; -EFAULT somewhere not mapped (part of the bytes may have moved); -ESRCH gone; -EPERM not
-// allowed.
-int dock_xcopy_to(pid_t pid, const void *here, uint64_t there, size_t len);
-int dock_xcopy_from(pid_t pid, void *here, uint64_t there, size_t len);
+// allowed. With the process's `home` (arena/home.h) it is gone also when it runs another image now: nothing
+// is written there, and what was read is not to be believed. 0: not known, or it is ourselves.
+int dock_xcopy_to(pid_t pid, uint64_t home, const void *here, uint64_t there, size_t len);
+int dock_xcopy_from(pid_t pid, uint64_t home, void *here, uint64_t there, size_t len);
 // Can `len` bytes at our own address be read (or, with `write`, written)? Touches one byte per page through
 // the kernel; tells which side of a failed copy was at fault.
 bool dock_xcopy_probe(uint64_t here, size_t len, bool write);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "arena/home.h"
 #include "base/clock.h"
 #include "device/internal.h"
 #include "fabric/host/host.h"
@@ -123,6 +124,24 @@ static void watch_life(struct dock_dev *dev, struct dock_peer_slot *s)
     s->peer.pidfd = -1;
 }
 
+static bool runs_another_image(const struct dock_peer *peer)
+{
+    return peer->home && peer->pid && dock_home_left(peer->pid, peer->home);
+}
+
+// Where its plain memory is: behind its number, as long as that is its home. false: it has left it meanwhile.
+static bool find_home(struct dock_dev *dev, struct dock_peer *peer)
+{
+    struct dock_owner owner = {0};
+
+    dock_idtable_lookup(&dev->ids_table, peer->who, &owner);
+    peer->home = owner.home;
+    if (!runs_another_image(peer))
+        return true;
+    peer->home = 0; // a word that changed by accident leads nowhere
+    return dock_idtable_life(&dev->ids_table, peer->who) != DOCK_LIFE_DEAD;
+}
+
 // The gift is there: from now on the peer need not run.
 static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
 {
@@ -146,11 +165,14 @@ static void arrive(struct dock_dev *dev, struct dock_peer_slot *s)
     s->peer.pid =
         gift.seen_pid; // 0 in a pid namespace that does not see it: plain memory is then out of reach
     s->reach = HERE;
-    if (port_stands(s)) {
+    if (!find_home(dev, &s->peer)) {
+        dock_info("device %#x has gone with an exec", s->peer.who);
+    } else if (port_stands(s)) {
         watch_life(dev, s);
         return;
+    } else {
+        dock_error("device %#x handed out an arena that is not one of ours", s->peer.who);
     }
-    dock_error("device %#x handed out an arena that is not one of ours", s->peer.who);
 gone:
     unlink_slot(dev, s);
     free_slot(s);
@@ -204,7 +226,15 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t tag)
         dock_repair(dev, dead);
 }
 
-// Where pidfds do not pass, or an eviction has declared a peer dead: ask now and then.
+// What no pidfd tells: where there is none, an eviction, an exec. One call for a peer that lives.
+static bool died_unheard(struct dock_dev *dev, const struct dock_peer *peer)
+{
+    return dock_idtable_evicted(&dev->ids_table, peer->who) ||
+           ((peer->pidfd < 0 || runs_another_image(peer)) &&
+            dock_idtable_life(&dev->ids_table, peer->who) == DOCK_LIFE_DEAD);
+}
+
+// Now and then.
 void dock_peers_check(struct dock_dev *dev)
 {
     dock_who dead = 0;
@@ -216,10 +246,7 @@ void dock_peers_check(struct dock_dev *dev)
         if (stale) {
             unlink_slot(dev, s);
             free_slot(s);
-        } else if (s->reach == HERE && !s->peer.self && !dead &&
-                   (dock_idtable_evicted(&dev->ids_table, s->peer.who) ||
-                    (s->peer.pidfd < 0 &&
-                     dock_idtable_life(&dev->ids_table, s->peer.who) == DOCK_LIFE_DEAD))) {
+        } else if (s->reach == HERE && !s->peer.self && !dead && died_unheard(dev, &s->peer)) {
             dead = s->peer.who;
             bury(dev, s);
         }

@@ -38,6 +38,7 @@ struct dock_peer {
     dock_who who;
     bool self;
     pid_t pid;
+    uint64_t home; // of its image (arena/home.h); 0: not known, or our own
     struct dock_view *view;
     struct dock_port *port;
     int bell_fd, pidfd;

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -86,11 +88,88 @@ static void who_waits_for_a_receiver_that_dies_waits_no_longer(void **state)
     leave(&d);
 }
 
+static void *become_sleep(void *arg)
+{
+    (void)arg;
+    test_nap_us(20000); // the answer to who asked is on its way
+    execl("/bin/sleep", "sleep", "600", (char *)NULL);
+    _exit(1);
+}
+
+static void exec_soon(struct side *s, void *io)
+{
+    pthread_t t;
+
+    (void)s;
+    (void)io;
+    pthread_create(&t, NULL, become_sleep, NULL);
+}
+
+static void exec_in_vain(struct side *s, void *io)
+{
+    (void)s;
+    *(int *)io = execl("/nowhere/to/be/found", "nothing", (char *)NULL);
+}
+
+static void write_it(struct duo *d, uint32_t status)
+{
+    struct dock_wc wc;
+
+    post(d, DOCK_OP_WRITE);
+    assert_true(end_wait(d->near.e.scq, &wc, BOUND_MS * slow_down()));
+    assert_int_equal(wc.status, status);
+}
+
+// Its number and its pidfd live on. The far end is only written to, and its memory is mapped here, or reached
+// through the kernel.
+static void exec_is_a_death(enum place place)
+{
+    struct duo d = {0};
+    int failed;
+    char none;
+
+    if (!place_possible(place))
+        skip();
+    duo_open(&d, place, &opts);
+    write_it(&d, DOCK_OK);
+    duo_far(&d, exec_in_vain, &failed, sizeof failed);
+    assert_int_equal(failed, -1);
+    test_nap_us(1500000); // longer than an engine sleeps
+    write_it(&d, DOCK_OK);
+    duo_far(&d, exec_soon, NULL, 0);
+    assert_int_equal(recv(d.sock, &none, 1, 0), 0); // the other end of this went with the exec
+    uint64_t since = dock_now_ns();
+    if (place == HOST_PLAIN)
+        write_it(&d, DOCK_ST_RETRY_EXC); // not one byte more
+    const struct dock_peer *peer = d.near.e.qp->conn.peer;
+    while (!dock_peek32(&peer->dead) && dock_now_ns() - since < BOUND_MS * (uint64_t)slow_down() * 1000000)
+        test_nap_us(500);
+    assert_true(dock_peek32(&peer->dead));
+    if (place == HOST_ARENA)
+        write_it(&d, DOCK_ST_RETRY_EXC);
+    test_kill(d.pid);
+    leave(&d);
+}
+
+static void who_runs_another_program_is_dead_to_who_has_its_memory(void **state)
+{
+    (void)state;
+    exec_is_a_death(HOST_ARENA);
+}
+
+static void who_runs_another_program_is_not_written_to(void **state)
+{
+    (void)state;
+    exec_is_a_death(HOST_PLAIN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_posted_to_a_dead_peer_fails_at_once),
         cmocka_unit_test(who_waits_for_a_receiver_that_dies_waits_no_longer),
+        cmocka_unit_test(who_runs_another_program_is_dead_to_who_has_its_memory),
+        cmocka_unit_test(who_runs_another_program_is_not_written_to),
     };
 
     return cmocka_run_group_tests_name("a dead peer is not waited for", tests, NULL, NULL);

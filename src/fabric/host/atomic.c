@@ -75,11 +75,11 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
     int err;
 
     *old = 0; // little endian: a short word is the low half
-    err = dock_xcopy_from(c->peer->pid, old, addr, x->len);
+    err = dock_xcopy_from(c->peer->pid, c->peer->home, old, addr, x->len);
 
     if (!err) {
         uint64_t new = apply(x, *old);
-        err = dock_xcopy_to(c->peer->pid, &new, addr, x->len);
+        err = dock_xcopy_to(c->peer->pid, c->peer->home, &new, addr, x->len);
         dock_probe(DOCK_AT_PLACE, c->source_qp, DOCK_PROBE_ATOMIC | turn);
     }
     dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);

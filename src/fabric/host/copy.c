@@ -31,19 +31,21 @@ static uint32_t move_direct(const struct dock_span *s, char *remote, uint32_t n,
             dock_direct_copy(s->at, remote, n);
         return DOCK_OK;
     }
-    int err = to_remote ? dock_xcopy_from(getpid(), remote, s->plain, n)
-                        : dock_xcopy_to(getpid(), remote, s->plain, n);
+    int err = to_remote ? dock_xcopy_from(getpid(), 0, remote, s->plain, n)
+                        : dock_xcopy_to(getpid(), 0, remote, s->plain, n);
     return err ? DOCK_ST_LOC_PROT : DOCK_OK;
 }
 
 // One local span and a remote place in plain memory.
-static uint32_t move_plain(const struct dock_span *s, pid_t pid, uint64_t remote, uint32_t n, bool to_remote)
+static uint32_t move_plain(const struct dock_span *s, const struct dock_place *r, uint64_t home, uint32_t n,
+                           bool to_remote)
 {
     char *here = s->at ? s->at : (char *)(uintptr_t)s->plain;
 
-    if (pid == DOCK_NOBODY)
+    if (r->pid == DOCK_NOBODY)
         return DOCK_OK;
-    int err = to_remote ? dock_xcopy_to(pid, here, remote, n) : dock_xcopy_from(pid, here, remote, n);
+    int err = to_remote ? dock_xcopy_to(r->pid, home, here, r->plain, n)
+                        : dock_xcopy_from(r->pid, home, here, r->plain, n);
 
     if (err == -EFAULT && !s->at && !dock_xcopy_probe(s->plain, n, !to_remote))
         return DOCK_ST_LOC_PROT;
@@ -70,7 +72,7 @@ static uint32_t move_part(struct dock_conn *c, const struct dock_span *s, struct
                           bool to_remote)
 {
     uint32_t status = __builtin_expect(r->at != NULL, 1) ? move_direct(s, r->at, n, to_remote)
-                                                         : move_plain(s, r->pid, r->plain, n, to_remote);
+                                                         : move_plain(s, r, c->peer->home, n, to_remote);
 
     if (!r->at || !s->at)
         count_fallback(c, n);
@@ -149,7 +151,7 @@ uint32_t dock_host_put(struct dock_conn *c, struct dock_place *r, const void *fr
         if (r->at)
             dock_direct_copy(r->at, at, part);
         else if (r->pid != DOCK_NOBODY)
-            err = dock_xcopy_to(r->pid, at, r->plain, part);
+            err = dock_xcopy_to(r->pid, c->peer->home, at, r->plain, part);
         advance(c, r, part);
         at += part;
         n -= part;

@@ -300,6 +300,61 @@ static void what_was_before_an_exec_is_dead(void **state)
     child_kill(&c);
 }
 
+// The image after the exec: it has the table mapped, as its owner before had, and is about to join.
+static int main_again(char **argv)
+{
+    char go;
+    dock_who who;
+
+    child_check(dock_rundir_open(argv[2], &dir) == 0 && dock_idtable_open(&dir, &ids) == 0);
+    say(atoi(argv[3]), "x", 1);
+    hear(atoi(argv[4]), &go, 1);
+    child_check(dock_idtable_join(&ids, &who) == 0);
+    say(atoi(argv[3]), &who, sizeof who);
+    hear(atoi(argv[4]), &go, 1);
+    return 0;
+}
+
+static void join_and_come_again(void *arg, struct child *parent)
+{
+    char to[12], from[12], go;
+    dock_who who;
+
+    (void)arg;
+    child_check(dock_idtable_join(&ids, &who) == 0);
+    say(parent->to, &who, sizeof who);
+    execl("/nowhere/to/be/found", "nothing", (char *)NULL); // lives on
+    hear(parent->from, &go, 1);
+    snprintf(to, sizeof to, "%d", parent->to);
+    snprintf(from, sizeof from, "%d", parent->from);
+    execl("/proc/self/exe", "idtable_life_test", "again", path, to, from, (char *)NULL);
+    child_check(false);
+}
+
+// The table is mapped there, and the number is the same: only its memory is not.
+static void an_exec_ends_an_owner_whose_successor_uses_the_table(void **state)
+{
+    if (emulated())
+        skip();
+
+    dock_who who, next;
+    struct child c = joined(join_and_come_again, &who);
+    char ready;
+
+    (void)state;
+    assert_int_equal(dock_idtable_life(&ids, who), DOCK_LIFE_ALIVE);
+    say(c.to, "x", 1);
+    hear(c.from, &ready, 1);
+    assert_int_equal(dock_idtable_owner(&ids, dock_who_slot(who)), who); // nobody has freed its blocks yet
+    assert_int_equal(dock_idtable_life(&ids, who), DOCK_LIFE_DEAD);
+    say(c.to, "x", 1);
+    hear(c.from, &next, sizeof next);
+    assert_int_not_equal(next, who);
+    assert_int_equal(dock_idtable_life(&ids, next), DOCK_LIFE_ALIVE);
+    say(c.to, "x", 1);
+    assert_int_equal(child_end(&c), 0);
+}
+
 static void join_in_another_namespace(void *arg, struct child *parent)
 {
     dock_who who;
@@ -369,8 +424,11 @@ static void who_dies_while_changing_the_table_gives_its_lock_back(void **state)
     dock_idtable_leave(&ids, who);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 4 && !strcmp(argv[1], "again"))
+        return main_again(argv);
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_living_peer_is_alive_and_a_killed_one_is_dead, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stopped_peer_is_alive_until_it_is_evicted, setup, teardown),
@@ -384,6 +442,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_owner_is_dead_though_its_child_lives, setup, teardown),
         cmocka_unit_test_setup_teardown(a_process_that_closed_all_descriptors_is_alive, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_before_an_exec_is_dead, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_exec_ends_an_owner_whose_successor_uses_the_table, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(across_pid_namespaces_the_lock_tells, setup, teardown),
         cmocka_unit_test_setup_teardown(who_dies_while_changing_the_table_gives_its_lock_back, setup,
                                         teardown),
