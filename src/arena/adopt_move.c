@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "arena/adopt_own.h"
+#include "base/filesize.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
@@ -155,18 +156,23 @@ static long exchange(struct dock_adopt *a, const struct dock_mirror *m, uint64_t
                      enum dock_adopt_why *why)
 {
     struct look l = {.lo = lo, .hi = *hi, .at = lo, .first = true, .anon = true};
+    struct dock_filesize limit;
     long err;
 
     *why = inspect(a, &l);
     *hi = l.hi;
     if (*why)
         return 0;
+    dock_filesize_begin(&limit);
     err = copy_in(a, m, &l);
+    dock_filesize_end(&limit);
     if (err == -EFAULT)
         *why = DOCK_WHY_CHANGED;
+    if (err == -EFBIG)
+        *why = DOCK_WHY_LIMIT;
     if (!err && !mapped(map_in(a, lo, l.hi - lo, l.prot, m->off + (lo - m->va))))
         *why = DOCK_WHY_LIMIT;
-    return err == -EFAULT ? 0 : err;
+    return *why ? 0 : err;
 }
 
 // What was made ready for these pages, and is not theirs.

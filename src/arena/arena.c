@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arena/extent.h"
+#include "base/filesize.h"
 #include "base/log.h"
 
 #define GRAIN 64u             // a cache line: two allocations never share one
@@ -71,14 +72,18 @@ static int make_file(int *out)
 static int lengthen(struct dock_arena *a)
 {
     uint64_t window = (uint64_t)1 << a->view.shift;
+    struct dock_filesize limit;
+    int code;
 
     if (a->size >> a->view.shift >= DOCK_WINDOWS) {
         dock_error("the arena is full: %d windows of %llu MiB", DOCK_WINDOWS,
                    (unsigned long long)window >> 20);
         return -ENOMEM;
     }
-    if (ftruncate(a->view.fd, (off_t)(a->size + window))) {
-        int code = -errno;
+    dock_filesize_begin(&limit);
+    code = ftruncate(a->view.fd, (off_t)(a->size + window)) ? -errno : 0;
+    dock_filesize_end(&limit);
+    if (code) {
         dock_error("growing the arena to %llu MiB failed: %s", (unsigned long long)(a->size + window) >> 20,
                    strerror(-code));
         return code == -ENOSPC || code == -EFBIG ? -ENOMEM : code;

@@ -162,10 +162,9 @@ static int make_or_check(int fd, const struct dock_rundir *dir)
     if (fstat(fd, &st) || pread(fd, &head, sizeof head, 0) < 0)
         return say(dir, -errno, strerror(errno));
     if (dock_peek64(&head.magic) == 0) {
-        // Real blocks now: a full file system is an error here and not SIGBUS later.
-        ret = posix_fallocate(fd, 0, FILE_SIZE);
+        ret = dock_rundir_size(fd, FILE_SIZE);
         if (ret)
-            return say(dir, -ret, strerror(ret));
+            return say(dir, ret, strerror(-ret));
         dock_set32(&head.version, VERSION);
         dock_set64(&head.magic, MAGIC);
         return pwrite(fd, &head, sizeof head, 0) == (ssize_t)sizeof head

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/filesize.h"
 #include "base/log.h"
 
 #define SOCKET_NAME 14 // "/d4095.1048575": where /proc is missing, a socket is reached by its whole path
@@ -121,6 +122,17 @@ void dock_rundir_close(struct dock_rundir *dir)
     dir->fd = -1;
 }
 
+int dock_rundir_size(int fd, size_t size)
+{
+    struct dock_filesize limit;
+    int err;
+
+    dock_filesize_begin(&limit);
+    err = -posix_fallocate(fd, 0, (off_t)size);
+    dock_filesize_end(&limit);
+    return err;
+}
+
 static int open_table(const struct dock_rundir *dir, const char *name, size_t size)
 {
     int fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), err;
@@ -131,9 +143,8 @@ static int open_table(const struct dock_rundir *dir, const char *name, size_t si
     err = fstat(fd, &st) ? -errno : 0;
     if (!err && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077))
         err = -EPROTO;
-    // Real blocks now: a full file system is an error here and not SIGBUS later.
     if (!err)
-        err = -posix_fallocate(fd, 0, (off_t)size);
+        err = dock_rundir_size(fd, size);
     if (!err)
         return fd;
     close(fd);

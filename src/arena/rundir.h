@@ -28,6 +28,10 @@ void dock_rundir_close(struct dock_rundir *dir);
 // munmap.
 int dock_rundir_map(const struct dock_rundir *dir, const char *name, size_t size, void **out);
 
+// A file of `size` bytes at least, with real blocks now: a full file system is an error here and not SIGBUS
+// later. -errno; -EFBIG beyond RLIMIT_FSIZE, without its signal.
+int dock_rundir_size(int fd, size_t size);
+
 // The address of the socket `name` (at most 13 characters) in the directory; returns its length. It leads
 // through the directory's descriptor, so that the path is not resolved again; without /proc it is the path.
 unsigned dock_rundir_address(const struct dock_rundir *dir, const char *name, struct sockaddr_un *out);

@@ -7,11 +7,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/filesize.h"
 #include "base/log.h"
 
 static size_t bytes_of(unsigned size)
 {
     return sizeof(struct dock_job) + size * sizeof(struct dock_seat);
+}
+
+static int set_size(int fd, size_t bytes)
+{
+    struct dock_filesize limit;
+    int err;
+
+    dock_filesize_begin(&limit);
+    err = ftruncate(fd, (off_t)bytes) ? -errno : 0;
+    dock_filesize_end(&limit);
+    return err;
 }
 
 int dock_job_open(const char *path, unsigned size, struct dock_job **out)
@@ -22,8 +34,8 @@ int dock_job_open(const char *path, unsigned size, struct dock_job **out)
     void *p = MAP_FAILED;
 
     // All make it the same size, so it does not matter who comes first.
-    if (!err && ftruncate(fd, (off_t)bytes_of(size)))
-        err = -errno;
+    if (!err)
+        err = set_size(fd, bytes_of(size));
     if (!err) {
         p = mmap(NULL, bytes_of(size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         err = p == MAP_FAILED ? -errno : 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/filesize.h"
 #include "base/rawcall.h"
 
 static const char *const level_name[] = {"error", "warn", "info", "debug"};
@@ -37,6 +38,7 @@ bool dock_log_on(enum dock_log_level level)
 
 static void put(enum dock_log_level level, const char *fmt, va_list args)
 {
+    struct dock_filesize limit;
     char line[300];
     int saved = errno;
     dock_log_sink sink =
@@ -47,10 +49,12 @@ static void put(enum dock_log_level level, const char *fmt, va_list args)
     if (!(sink && sink(level, last_line)) && dock_log_on(level)) {
         int n =
             snprintf(line, sizeof line, "drydock[%d] %s: %s\n", (int)getpid(), level_name[level], last_line);
+        dock_filesize_begin(&limit); // it may be a file
         // One write per line, so that lines of several processes on one terminal do not mix. Not by libc's
         // call, in which a thread could be cancelled with our locks.
         dock_rawcall(SYS_write, STDERR_FILENO, (long)line, n < (int)sizeof line ? n : (int)sizeof line - 1, 0,
                      0, 0);
+        dock_filesize_end(&limit);
     }
     errno = saved;
 }
