@@ -4,6 +4,8 @@
 #ifndef DOCK_ARENA_ADOPT_STOP_OWN_H
 #define DOCK_ARENA_ADOPT_STOP_OWN_H
 
+#include <sys/user.h>
+
 #include "arena/adopt_own.h"
 #include "base/rawcall.h"
 
@@ -64,5 +66,9 @@ bool dock_ptrace_refused(void); // the last one that failed: the kernel does not
 // As dock_stop_fork wants it. forked: in the parent.
 bool dock_ptrace_fork(void (*at_clone)(void));
 bool dock_ptrace_forked(void);
+
+// ---- adopt_stop_anew.c
+// true: `r` has changed, and with it the thread makes the call anew that the stop would have ended.
+bool dock_call_anew(struct user_regs_struct *r);
 
 #endif

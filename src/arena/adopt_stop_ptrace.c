@@ -2,7 +2,7 @@
 // Stopping the other threads for a moment. A helper that shares the address space, but is no thread of the
 // process, seizes every thread by ptrace, interrupts it and waits for the stop: a thread in a system call
 // leaves it first, so no store of the kernel is under way either; a blocked signal does not matter; and the
-// program sees nothing of it (but an EINTR from epoll_wait).
+// program sees nothing of it (but an EINTR of few calls: adopt_stop_anew.c).
 #include <errno.h>
 #include <linux/elf.h>
 #include <linux/futex.h>
@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -47,6 +46,8 @@ static bool read_registers(struct dock_stop_thread *t)
 
     if (trace(PTRACE_GETREGSET, t->tid, NT_PRSTATUS, (long)&v))
         return false;
+    if (dock_call_anew(&r))
+        trace(PTRACE_SETREGSET, t->tid, NT_PRSTATUS, (long)&v); // else it sees EINTR
 #if defined(__x86_64__)
     t->sp = r.rsp;
     t->tp = r.fs_base;

@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,9 +40,36 @@ static void on_signal(int sig)
     atomic_fetch_add(&handled, 1);
 }
 
+// Calls that the kernel does not make anew by itself: they end when the other end of `over` closes.
+static int over[2];
+
+static void *waiter(void *arg)
+{
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event e = {.events = EPOLLIN};
+
+    (void)arg;
+    if (epoll_ctl(fd, EPOLL_CTL_ADD, over[0], &e) || epoll_wait(fd, &e, 1, -1) != 1)
+        atomic_fetch_add(&busy.failed, 1);
+    close(fd);
+    return NULL;
+}
+
+static void *receiver(void *arg)
+{
+    const struct timeval patience = {.tv_sec = 1000};
+    char byte;
+
+    (void)arg;
+    if (setsockopt(over[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
+        recv(over[0], &byte, 1, 0))
+        atomic_fetch_add(&busy.failed, 1);
+    return NULL;
+}
+
 typedef void *body(void *);
-static body *const bodies[] = {busy_hammer,      busy_hammer, busy_hammer, busy_reader,
-                               busy_pipe_reader, busy_poller, busy_epoller};
+static body *const bodies[] = {busy_hammer, busy_hammer,  busy_hammer, busy_reader, busy_pipe_reader,
+                               busy_poller, busy_epoller, waiter,      receiver};
 
 #define THREADS (sizeof bodies / sizeof *bodies)
 
@@ -62,7 +90,7 @@ static int under_threads(void *arg)
     busy.pattern = memfd_create("pattern", MFD_CLOEXEC);
     memset(pattern, 0x5a, sizeof pattern);
     if (busy.mem == MAP_FAILED || write(busy.pattern, pattern, 64) != 64 || pipe(busy.pipe) ||
-        dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        socketpair(AF_UNIX, SOCK_STREAM, 0, over) || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
         return 1;
     if (dev->adopt.mode == DOCK_ADOPT_OFF)
         return 77;
@@ -72,6 +100,7 @@ static int under_threads(void *arg)
             return 1;
     unsigned adopted = busy_move(dev, pd, test_long() ? 30000000000ull : 700000000ull, must_adopt);
     dock_set32(&busy.go, 0);
+    close(over[1]);
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(t[i], NULL);
     fprintf(
@@ -229,6 +258,94 @@ static pid_t start_gdb(pid_t program, const int *ends)
     _exit(1);
 }
 
+// ---- a handler ends a call as ever, whenever its signal comes
+
+static struct {
+    dock_a32 begun, ended; // calls
+    dock_a32 stop;
+} calls;
+
+static void *interrupted(void *arg)
+{
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event e;
+    sigset_t none;
+
+    (void)arg;
+    sigemptyset(&none);
+    while (!dock_peek32(&calls.stop)) {
+        atomic_fetch_add(&calls.begun, 1);
+        if (epoll_pwait(fd, &e, 1, -1, &none) != -1 || errno != EINTR) // it lets the signal in only here
+            atomic_fetch_add(&busy.failed, 1);
+        atomic_fetch_add(&calls.ended, 1);
+    }
+    close(fd);
+    return NULL;
+}
+
+static void *moves_on(void *arg)
+{
+    struct dock_dev *dev = arg;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    if (dock_pd_create(dev, &pd))
+        abort();
+    while (dock_peek32(&busy.go))
+        if (dock_mr_register(dev, pd, (uintptr_t)busy.mem, BUSY_PAGE, (uintptr_t)busy.mem, BUSY_RIGHTS,
+                             &mr) ||
+            dock_mr_deregister(mr))
+            abort();
+    if (dock_pd_destroy(dev, pd))
+        abort();
+    return NULL;
+}
+
+static int a_handler_ends_calls(void *arg)
+{
+    struct dock_dev *dev;
+    pthread_t t, mover;
+    sigset_t usr1;
+
+    (void)arg;
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    signal(SIGUSR1, on_signal);
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+    busy.mem = mmap(NULL, BUSY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (busy.mem == MAP_FAILED || dock_dev_open(NULL, &dev))
+        return 1;
+    if (dev->adopt.mode == DOCK_ADOPT_OFF)
+        return 77;
+    dock_set32(&busy.go, 1);
+    if (pthread_create(&t, NULL, interrupted, NULL) || pthread_create(&mover, NULL, moves_on, dev))
+        return 1;
+    for (uint32_t n = 1; n <= 2000; n++) {
+        while (dock_peek32(&calls.begun) < n)
+            sched_yield();
+        dock_set32(&calls.stop, n == 2000);
+        pthread_kill(t, SIGUSR1);
+        for (unsigned i = 0; dock_peek32(&calls.ended) < n; i++) {
+            if (i > 100000 * slow_down())
+                return 2; // it was made anew behind its handler
+            test_nap_us(100);
+        }
+    }
+    dock_set32(&busy.go, 0);
+    pthread_join(mover, NULL);
+    pthread_join(t, NULL);
+    if (dock_peek64(&busy.failed) || dock_peek32(&handled) != 2000)
+        return 3;
+    return dock_dev_close(dev) ? 4 : 0;
+}
+
+static void a_handler_ends_a_call(void **state)
+{
+    (void)state;
+    expect(a_handler_ends_calls, NULL);
+}
+
 // Nobody may trace at all.
 static int not_allowed(void *arg)
 {
@@ -321,11 +438,9 @@ int main(void)
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_store_is_lost),
-        cmocka_unit_test(no_store_is_lost_in_a_container),
-        cmocka_unit_test(where_nobody_can_be_stopped),
-        cmocka_unit_test(under_a_debugger),
-        cmocka_unit_test(under_gdb_itself),
+        cmocka_unit_test(no_store_is_lost),      cmocka_unit_test(no_store_is_lost_in_a_container),
+        cmocka_unit_test(a_handler_ends_a_call), cmocka_unit_test(where_nobody_can_be_stopped),
+        cmocka_unit_test(under_a_debugger),      cmocka_unit_test(under_gdb_itself),
         cmocka_unit_test(killed_in_the_middle),
     };
 
