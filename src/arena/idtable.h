@@ -97,12 +97,14 @@ enum dock_life dock_idtable_life(const struct dock_idtable *t, dock_who who);
 // Declare a stopped device dead. From then on dock_idtable_life says DEAD; the device itself, when it
 // continues, finds dock_idtable_evicted true and turns fatal.
 void dock_idtable_evict(struct dock_idtable *t, dock_who who);
-static inline bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who)
+static inline bool dock_idrec_evicted(const struct dock_idrec *r, dock_who who)
 {
-    const struct dock_idrec *r = &t->rec[dock_who_slot(who)];
-
     // pairs with the publishes in dock_idtable_join and dock_idtable_evict
     return dock_acquire32(&r->who) != who || dock_acquire32(&r->evicted) == who;
+}
+static inline bool dock_idtable_evicted(const struct dock_idtable *t, dock_who who)
+{
+    return dock_idrec_evicted(&t->rec[dock_who_slot(who)], who);
 }
 // Is nothing left of `who`, evicted or not: it has left the table, or its process has ended? Until then an
 // evicted one may continue in the middle of what it was doing. Costs system calls.

@@ -2,12 +2,9 @@
 // The small WRITE or SEND in a straight line: one SGE, memory that both sides have mapped, a key that was
 // found before. Whatever is different goes the long way through execute.c, which does the same with every
 // check in words: what is skipped here is only what cannot matter for such a request.
-#include "device/internal.h"
-#include "device/link.h"
 #include "device/run.h"
-#include "fabric/direct.h"
+#include "device/straight.h"
 
-#define FAST_BYTES DOCK_PIECE
 #define DATA_AT 48u // of a WRITE or a SEND in its WQE
 
 // The first word of a WQE, flags and opcode. These flags change nothing in how it is executed when nothing is
@@ -41,29 +38,13 @@ static inline enum dock_op opcode(uint64_t head)
 }
 
 // The entry of a local key that is not the one used last. Entry 0 is never given a key: there is none.
-static const struct dock_lkey *__attribute__((noinline)) other_lkey(struct dock_sq *sq, uint64_t name)
+const struct dock_lkey *dock_sq_other_lkey(struct dock_sq *sq, uint64_t name)
 {
     const struct dock_dev *dev = sq->qp->dev;
     uint32_t tid = (uint32_t)name >> 8;
     const struct dock_lkey *l = &dev->lkeys[tid < dev->nsegments ? tid : 0];
 
     return sq->lkey = dock_acquire64(&l->name) == name ? l : dev->lkeys; // pairs with mr.c
-}
-
-// The one SGE that stands in a WQE, of this length and key: domain, bounds, mapping. false: the long way
-// finds out why.
-static inline bool source(struct dock_sq *sq, uint64_t len_key, uint64_t va, const char **from)
-{
-    const struct dock_lkey *l = sq->lkey;
-    uint64_t len = (uint32_t)len_key, name = sq->domain | len_key >> 32, inside;
-
-    if (__builtin_expect(dock_acquire64(&l->name) != name, 0)) // pairs with mr.c
-        l = other_lkey(sq, name);
-    inside = va - l->mapped;
-    if (__builtin_expect(inside + len > l->room || inside > l->room, 0))
-        return false;
-    *from = l->at + inside;
-    return true;
 }
 
 // The remote key of a WRITE at `b`, whose second word is `target`.
@@ -79,8 +60,8 @@ static inline uint32_t place(struct dock_sq *sq, struct dock_conn *c, const char
     uint32_t len = (uint32_t)local;
     const char *from;
 
-    if (__builtin_expect((uint32_t)target != ONE_SGE || len - 1 >= FAST_BYTES, 0) ||
-        !source(sq, local, word(b + DATA_AT + 8), &from))
+    if (__builtin_expect((uint32_t)target != ONE_SGE || len - 1 >= DOCK_STRAIGHT_BYTES, 0) ||
+        !dock_straight_source(sq, local, word(b + DATA_AT + 8), &from))
         return 0;
     return dock_direct_write(c, remote(b, target), word(b + 40), from, len) ? len : 0;
 }
@@ -113,8 +94,8 @@ static uint32_t send(struct dock_sq *sq, struct dock_conn *c, const char *b, uin
     } else {
         uint64_t local = word(b + DATA_AT);
         m.len = (uint32_t)local;
-        if (m.len - 1 >= FAST_BYTES || sges != 1 || in_line ||
-            !source(sq, local, word(b + DATA_AT + 8), &m.from))
+        if (m.len - 1 >= DOCK_STRAIGHT_BYTES || sges != 1 || in_line ||
+            !dock_straight_source(sq, local, word(b + DATA_AT + 8), &m.from))
             return 0;
     }
     *status = dock_direct_send(c, &m);
@@ -150,12 +131,6 @@ fail(struct dock_sq *sq, enum dock_op op, uint32_t status, uint32_t bytes)
                                               .op = (uint8_t)op});
     sq->exec++;
     sq->seq++;
-}
-
-// Our queue goes on: not so when a completion has ended it, of a CQ that was overrun.
-static inline bool goes_on(const struct dock_sq *sq)
-{
-    return dock_peek32(&sq->rec->state) == DOCK_RTS;
 }
 
 // Out of the line: with nobody listening a WRITE costs one look at a register more.
@@ -251,7 +226,7 @@ static void __attribute__((noinline, cold))
 stay_heard(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay)
 {
     tell(sq, DOCK_AT_ENTER, c->hazard_value);
-    while (haul_other(sq, c, stay, true) && goes_on(sq) && more(sq, stay))
+    while (haul_other(sq, c, stay, true) && dock_straight_goes_on(sq) && more(sq, stay))
         ;
 }
 
@@ -264,32 +239,10 @@ static inline void stay_there(struct dock_sq *sq, struct dock_conn *c, struct do
         if ((word(b) & ~HARMLESS) == want && dock_direct_writable(c)) {
             if (!haul(sq, c, stay, b, want))
                 return;
-        } else if (!haul_other(sq, c, stay, false) || !goes_on(sq)) {
+        } else if (!haul_other(sq, c, stay, false) || !dock_straight_goes_on(sq)) {
             return;
         }
     } while (more(sq, stay));
-}
-
-// Closed to all: by the port, by who listens and delays, by our queue or the way.
-static inline bool is_closed(const struct dock_sq *sq, const struct dock_conn *c)
-{
-    return __builtin_expect(
-        dock_link_down() || (dock_probe_hook && !dock_probe_straight) || !c->views || !goes_on(sq), 0);
-}
-
-// Show that local keys are in use and that we are in the target's memory, then look: the light fence of the
-// second covers the first. Left in any case.
-static inline bool enter(struct dock_sq *sq, struct dock_conn *c)
-{
-    dock_set64(&sq->busy, dock_peek64(&sq->busy) + 1);
-    return dock_direct_enter(c);
-}
-
-static inline void leave(struct dock_sq *sq, struct dock_conn *c, bool entered)
-{
-    if (entered)
-        dock_direct_leave(c);
-    dock_publish64(&sq->busy, dock_peek64(&sq->busy) + 1); // pairs with the acquire in dock_quiesce
 }
 
 // Is it worth to enter the target's memory? What is at the head, if anything is, is looked at only where the
@@ -309,14 +262,14 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
     bool entered;
 
     // Of a budget that is used up nothing may be looked at: what is behind it may be anything.
-    if (!more(sq, stay) || !may_suit(sq, stay->pi) || is_closed(sq, c))
+    if (!more(sq, stay) || !may_suit(sq, stay->pi) || dock_straight_closed(sq, c))
         return;
-    entered = enter(sq, c);
+    entered = dock_straight_enter(sq, c);
     if (entered && __builtin_expect(dock_probe_hook != NULL, 0))
         stay_heard(sq, c, stay);
     else if (entered)
         stay_there(sq, c, stay);
-    leave(sq, c, entered);
+    dock_straight_leave(sq, c, entered);
     dock_conn_wake(c);
 }
 
@@ -324,9 +277,9 @@ void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
 static bool __attribute__((noinline)) go_alone_other(struct dock_sq *sq, struct dock_conn *c)
 {
     struct dock_stay stay = {.bytes = DOCK_BUDGET_BYTES, .wrs = 1};
-    bool entered = enter(sq, c), done = entered && haul_other(sq, c, &stay, false);
+    bool entered = dock_straight_enter(sq, c), done = entered && haul_other(sq, c, &stay, false);
 
-    leave(sq, c, entered);
+    dock_straight_leave(sq, c, entered);
     dock_conn_wake(c);
     return done;
 }
@@ -341,11 +294,11 @@ static inline bool go_alone(struct dock_sq *sq)
     uint32_t len = 0;
     bool entered;
 
-    if (!sq->straight || sq->mid || dock_probe_hook || is_closed(sq, c))
+    if (!sq->straight || sq->mid || dock_probe_hook || dock_straight_closed(sq, c))
         return false;
     if (__builtin_expect((head & ~(HARMLESS | DOCK_F_COMPLETE)) != wanted(sq, sq->exec, DOCK_OP_WRITE), 0))
         return (opcode(head) == DOCK_OP_WRITE || opcode(head) <= DOCK_OP_SEND_IMM) && go_alone_other(sq, c);
-    entered = enter(sq, c);
+    entered = dock_straight_enter(sq, c);
     if (entered && dock_direct_writable(c))
         len = place(sq, c, b);
     if (len) {
@@ -353,22 +306,20 @@ static inline bool go_alone(struct dock_sq *sq)
             complete(sq, DOCK_OP_WRITE, len);
         settle(sq, 1);
     }
-    leave(sq, c, entered);
+    dock_straight_leave(sq, c, entered);
     sq->bytes += len;
     return len;
 }
 
 // All but a lone WRITE, and what may take longer: that is done with the token alone.
-static void __attribute__((noinline)) end_others(struct dock_sq *sq, uint32_t pi)
+static void __attribute__((noinline)) end_others(struct dock_sq *sq, struct dock_stay stay)
 {
-    struct dock_stay stay = {.pi = pi, .bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS};
-
     if (!dock_sq_evicted(sq)) {
         dock_sq_fast(sq, &stay);
         dock_sq_tell(sq, DOCK_BY_POSTER);
     }
     // Something not our own may be left of earlier, and is on a list.
-    if (__builtin_expect(sq->exec == pi && !sq->mid && !sq->mark, 1))
+    if (__builtin_expect(sq->exec == stay.pi && !sq->mid && !sq->mark, 1))
         dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
     else
         dock_sq_go_on(sq, &stay);
@@ -378,7 +329,7 @@ static void __attribute__((noinline)) end_others(struct dock_sq *sq, uint32_t pi
 void dock_sq_end(struct dock_sq *sq, uint32_t pi)
 {
     if (pi - sq->exec != 1 || dock_sq_evicted(sq) || !go_alone(sq)) {
-        end_others(sq, pi);
+        end_others(sq, (struct dock_stay){.pi = pi, .bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS});
         return;
     }
     dock_sq_tell(sq, DOCK_BY_POSTER);
@@ -386,4 +337,33 @@ void dock_sq_end(struct dock_sq *sq, uint32_t pi)
         dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
     else
         dock_sq_go_on(sq, &(struct dock_stay){.bytes = DOCK_BUDGET_BYTES, .wrs = DOCK_BUDGET_WRS});
+}
+
+void dock_sq_tell_placed(struct dock_sq *sq, const struct dock_post *p)
+{
+    enum dock_op op = opcode(word(block_at(sq, sq->exec)));
+
+    if (__builtin_expect(p->status, 0)) {
+        fail(sq, op, p->status, p->told);
+    } else {
+        complete(sq, op, p->told);
+        settle(sq, 1);
+    }
+}
+
+void dock_sq_end_placed(struct dock_sq *sq, const struct dock_post *p)
+{
+    uint32_t told = p->told != 0;
+
+    settle(sq, p->placed - told);
+    if (told)
+        dock_sq_tell_placed(sq, p);
+    dock_conn_wake(sq->conn);
+    if (__builtin_expect(sq->exec == p->pi && !sq->mark, 1)) {
+        dock_sq_tell(sq, DOCK_BY_POSTER);
+        dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
+    } else {
+        end_others(sq, (struct dock_stay){
+                           .pi = p->pi, .bytes = DOCK_BUDGET_BYTES - p->bytes, .wrs = DOCK_BUDGET_WRS});
+    }
 }

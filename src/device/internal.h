@@ -55,6 +55,7 @@ struct dock_sq {
     uint32_t mark;              // the one that is owed, see mark.c; 0 none
     bool mid;                   // `x` is started, in pieces or waiting for its receiver
     bool straight;              // of its making: small WRITEs may go the short way (fast.c)
+    bool places;                // of its making: and requests may be executed while they are posted (place.c)
     uint8_t blocks;             // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
     uint64_t deadline_ns;
@@ -68,6 +69,8 @@ struct dock_sq {
     struct dock_conn *way;        // of the request in `x`
     struct dock_qp *qp;
     struct dock_qrec *rec;
+    const struct dock_idrec *record; // our device's in the table of ids, and whose that is
+    dock_who me;
     struct dock_xfer x;
     union dock_wqe_copy wqe;
 

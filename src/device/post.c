@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // From a WR to a WQE in the ring, and the doorbell.
-#include "device/internal.h"
+#include "device/run.h"
+#include "device/slot.h"
+#include "device/straight.h"
 
 void dock_spin_wait(dock_a32 *lock)
 {
@@ -55,15 +57,6 @@ static inline void put_inline(char *at, const struct dock_wr *wr)
     }
 }
 
-// Verbs has one word for the key and its token.
-static inline uint32_t token_of(const struct dock_sq_post *sq, const struct dock_wr *wr)
-{
-    uint32_t token;
-
-    memcpy(&token, (const char *)wr + sq->token_at, sizeof token);
-    return token;
-}
-
 static inline void put_control(const struct dock_sq_post *sq, struct dock_wqe *w, const struct dock_wr *wr,
                                uint32_t flags)
 {
@@ -71,7 +64,7 @@ static inline void put_control(const struct dock_sq_post *sq, struct dock_wqe *w
     w->op = (uint32_t)wr->op << 8 | (flags & DOCK_F_INLINE ? wr->inline_len << 22 : 0);
     w->tp_sge = flags & DOCK_F_INLINE ? 0 : (uint32_t)wr->nsge << 24;
     w->remote = wr->rkey >> 8 & DOCK_ID_MASK;
-    w->token = token_of(sq, wr);
+    w->token = dock_slot_token(sq, wr);
     w->udf = 0;
     w->address = wr->raddr;
 }
@@ -88,7 +81,8 @@ static inline void put_special(const struct dock_sq_post *sq, char *b, const str
     case DOCK_OP_SEND_INV:
         w->remote = wr->remote;
         w->token = sq->urma ? wr->target_token : wr->rkey;
-        w->address = wr->op == DOCK_OP_SEND_INV ? (uint64_t)token_of(sq, wr) << 32 | wr->rkey >> 8 : wr->imm;
+        w->address =
+            wr->op == DOCK_OP_SEND_INV ? (uint64_t)dock_slot_token(sq, wr) << 32 | wr->rkey >> 8 : wr->imm;
         break;
     case DOCK_OP_WRITE_IMM:
         two[0] = wr->imm;
@@ -211,40 +205,9 @@ static uint32_t find_room(const struct dock_sq_post *sq, const struct dock_post 
     return wrs < blocks ? wrs : blocks;
 }
 
-// In double words: as the short way of execution reads them a moment later (fast.c).
-static inline void put_word(char *b, unsigned at, uint32_t low, uint32_t high)
-{
-    uint64_t word = low | (uint64_t)high << 32;
-
-    memcpy(b + at, &word, sizeof word);
-}
-
-// One SGE. The two words of its length and key lie side by side here and there.
-static inline void put_sge(char *b, const struct dock_sge *sge)
-{
-    memcpy(b + 48, &sge->len, 8);
-    memcpy(b + 56, &sge->addr, 8);
-}
-
-static_assert(offsetof(struct dock_sge, key) == offsetof(struct dock_sge, len) + 4, "put_sge");
-
-// The slot that is next, and the flags of what goes there: one more is posted.
-static inline char *take_slot(struct dock_post *p, uint64_t id, uint32_t *flags)
-{
-    struct dock_sq_post *sq = p->sq;
-    uint32_t pi = p->pi, at = pi & sq->mask;
-
-    *flags |= pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
-    sq->wrid[at] = id;
-    sq->room--;
-    p->pi = pi + 1;
-    p->posted++;
-    return sq->ring + (uint64_t)at * DOCK_BLOCK;
-}
-
-// What has no room yet, or is not the common WRITE: a READ of one SGE; a SEND of one, or inline, and an
-// inline WRITE that one block holds. Else the long way.
-static int __attribute__((noinline)) put_short(struct dock_post *p, const struct dock_wr *wr)
+// A WRITE or a READ of one SGE; a SEND of one, or inline, and an inline WRITE that one block holds. Else the
+// long way.
+int dock_post_put_only(struct dock_post *p, const struct dock_wr *wr)
 {
     struct dock_sq_post *sq = p->sq;
     uint32_t flags = wr->flags | sq->always, in_line = flags & DOCK_F_INLINE;
@@ -256,33 +219,16 @@ static int __attribute__((noinline)) put_short(struct dock_post *p, const struct
          (wr->inline_len > sizeof((struct dock_wqe *)NULL)->body || wr->inline_len > sq->inline_max)) ||
         (!sq->room && !(sq->room = find_room(sq, p))))
         return put_any(p, wr);
-    char *b = take_slot(p, wr->id, &flags);
-    put_word(b, 0, flags, (uint32_t)wr->op << 8 | (in_line ? wr->inline_len << 22 : 0));
-    put_word(b, 8, in_line ? 0 : 1u << 24, message ? wr->remote : wr->rkey >> 8 & DOCK_ID_MASK);
-    put_word(b, 32, !message ? token_of(sq, wr) : sq->urma ? wr->target_token : wr->rkey, 0);
-    put_word(b, 40, (uint32_t)(message ? wr->imm : wr->raddr),
-             (uint32_t)((message ? wr->imm : wr->raddr) >> 32));
+    char *b = dock_slot_take(p, wr->id, &flags);
+    dock_slot_word(b, 0, flags, (uint32_t)wr->op << 8 | (in_line ? wr->inline_len << 22 : 0));
+    dock_slot_word(b, 8, in_line ? 0 : 1u << 24, message ? wr->remote : wr->rkey >> 8 & DOCK_ID_MASK);
+    dock_slot_word(b, 32, !message ? dock_slot_token(sq, wr) : sq->urma ? wr->target_token : wr->rkey, 0);
+    dock_slot_word(b, 40, (uint32_t)(message ? wr->imm : wr->raddr),
+                   (uint32_t)((message ? wr->imm : wr->raddr) >> 32));
     if (in_line)
         put_inline(b + 48, wr);
     else
-        put_sge(b, wr->sge);
-    return 0;
-}
-
-int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
-{
-    struct dock_sq_post *sq = p->sq;
-    uint32_t flags = wr->flags | sq->always;
-
-    // Where there is room the queue takes the common WQE, and nobody listens.
-    if (__builtin_expect(wr->op != DOCK_OP_WRITE || wr->nsge != 1 || flags & DOCK_F_INLINE || !sq->room, 0))
-        return put_short(p, wr);
-    char *b = take_slot(p, wr->id, &flags);
-    put_word(b, 0, flags, DOCK_OP_WRITE << 8);
-    put_word(b, 8, 1u << 24, wr->rkey >> 8 & DOCK_ID_MASK);
-    put_word(b, 32, token_of(sq, wr), 0);
-    memcpy(b + 40, &wr->raddr, 8);
-    put_sge(b, wr->sge);
+        dock_slot_sge(b, wr->sge);
     return 0;
 }
 
@@ -324,7 +270,9 @@ static void __attribute__((noinline)) leave_unrung(const struct dock_post *p)
 
 static inline void leave_rung(const struct dock_post *p)
 {
-    if (__builtin_expect(p->both, 1))
+    if (p->placed)
+        dock_sq_end_placed(&p->qp->sq, p);
+    else if (__builtin_expect(p->both, 1))
         dock_sq_end(&p->qp->sq, p->pi);
     else if (p->sq->lock_free)
         ring_alone(&p->qp->sq);
@@ -332,8 +280,9 @@ static inline void leave_rung(const struct dock_post *p)
         dock_sq_leave(&p->qp->sq);
 }
 
-void dock_post_end(struct dock_post *p)
+void dock_post_end_any(struct dock_post *p)
 {
+    dock_post_stop(p);
     if (__builtin_expect(p->pi == dock_peek32(&p->sq->pi), 0)) {
         leave_unrung(p);
         return;

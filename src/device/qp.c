@@ -157,6 +157,9 @@ static void init_sq(struct dock_qp *qp)
     // XRC: each request names the shared queue in whose domain its key is looked for
     sq->straight = sq->conn && sq->x.keyed && !sq->flight && !sq->post.xrc &&
                    (!qp->dev->fabric || qp->dev->fabric->direct);
+    sq->me = qp->dev->waiter.me;
+    sq->record = &qp->dev->ids_table.rec[dock_who_slot(sq->me)];
+    sq->places = sq->straight && !sq->post.free_early;
     sq->lkey = qp->dev->lkeys;
     sq->domain = dock_lkey_name(qp->attr.pd, 0);
     qp->raw_seen = dock_peek32(&sq->post.pi);

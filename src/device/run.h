@@ -13,9 +13,7 @@ static inline struct dock_stay dock_sq_budget(struct dock_sq *sq)
 // We were stopped, and given up.
 static inline bool dock_sq_evicted(const struct dock_sq *sq)
 {
-    const struct dock_dev *dev = sq->qp->dev;
-
-    return __builtin_expect(dock_idtable_evicted(&dev->ids_table, dev->waiter.me), 0);
+    return __builtin_expect(dock_idrec_evicted(sq->record, sq->me), 0);
 }
 
 // WRs whose sources were read. Over a late fabric that is known when they are finished.

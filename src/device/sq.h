@@ -7,7 +7,8 @@
 //     dock_post_end(&p);
 //
 // Between begin and end the queue's lock is held (locked queues); put writes a WQE into a free slot that the
-// device does not look at; end publishes them all by one doorbell store and runs the queue.
+// device does not look at; end publishes them all by one doorbell store and runs the queue. Small requests
+// may be executed by put already (place.c), nobody sees that before end but by what they place.
 //
 // Lock and execution token are one word, because a poster nearly always wants both: begin takes them in one
 // step, end gives them back by a plain store. A face whose caller decides when it ends (ibv_wr_start) begins
@@ -89,7 +90,14 @@ struct dock_post {
     struct dock_sq_post *sq;
     uint32_t pi, posted;
     bool both; // the token came with the lock
+    // What is executed as it is put, see place.c. When that has ended: so many requests, the last of which is
+    // to be told if `told`, its bytes, is not 0.
+    uint8_t at_once;
+    uint32_t placed, bytes, told, status;
 };
+
+// PLACES: messages alone.
+enum dock_at_once { DOCK_PUT_ONLY, DOCK_MAY_PLACE, DOCK_PLACES, DOCK_PLACES_ALL };
 
 // It is what a queue pair begins with.
 static inline struct dock_sq_post *dock_qp_sq(struct dock_qp *qp)
@@ -145,6 +153,8 @@ static inline void dock_post_start(struct dock_qp *qp, struct dock_post *p, bool
     p->qp = qp;
     p->sq = sq;
     p->both = !sq->lock_free && dock_sq_lock(sq, both && !dock_probe_hook); // who listens may delay
+    p->at_once = p->both ? DOCK_MAY_PLACE : DOCK_PUT_ONLY;
+    p->placed = p->bytes = p->told = p->status = 0;
     if (__builtin_expect(dock_probe_hook != NULL, 0))
         sq->room = 0;             // and hears of each request: the long way
     p->pi = dock_peek32(&sq->pi); // ours alone to change
@@ -170,10 +180,10 @@ int dock_post_put(struct dock_post *p, const struct dock_wr *wr);
 // Publish, ring, run. Returns when the budget is spent at the latest: executed is another moment than posted.
 void dock_post_end(struct dock_post *p);
 
-// Instead of dock_post_end: what was put stands in the ring, and the doorbell stays where it is. All of it is
-// published by the queue's next dock_post_end or dock_post_ring, or by whoever stores the index of the next
-// block to its doorbell (dock_qp_ring tells both), which the engine watches until all of it is. In ERR it is
-// published at once.
+// Instead of dock_post_end, after dock_post_open: what was put stands in the ring, and the doorbell stays
+// where it is. All of it is published by the queue's next dock_post_end or dock_post_ring, or by whoever
+// stores the index of the next block to its doorbell (dock_qp_ring tells both), which the engine watches
+// until all of it is. In ERR it is published at once.
 void dock_post_keep(struct dock_post *p);
 // Publish what was kept, if anything was, and run the queue.
 void dock_post_ring(struct dock_qp *qp);

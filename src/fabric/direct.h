@@ -103,6 +103,24 @@ static inline bool dock_direct_write(struct dock_conn *c, uint64_t name, uint64_
     return true;
 }
 
+// The same of one aligned word under the key that was used last. false: another one, or as above.
+static inline bool dock_direct_write_word(struct dock_conn *c, uint64_t name, uint64_t raddr,
+                                          const char *from)
+{
+    const struct dock_rkey *k = c->written;
+    uint64_t inside = raddr - k->mapped, word;
+    char *to = k->base + inside;
+
+    if (__builtin_expect(k->writes != name || inside + 8 > k->room || inside > k->room || (uintptr_t)to & 7 ||
+                             dock_acquire64(&k->rec->generation) != k->generation, // pairs with mr.c
+                         0))
+        return false;
+    memcpy(&word, from, 8);
+    dock_fence_store(); // earlier requests of this queue are placed before this one
+    atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
+    return true;
+}
+
 // A SEND or SEND_IMM of at most DOCK_PIECE bytes, all in one place.
 struct dock_direct_message {
     const char *from;

@@ -10,9 +10,10 @@
  *
  * pairs: arena/adopt_change.c: dock_adopt_fork_begins dock_adopt_hook enter; arena/adopt_stop_ptrace.c: tell;
  *   arena/adopt_stop_signal.c: answers let_go note_facts park;
- *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; arena/idtable.h: dock_idtable_evicted; base/log.c:
+ *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; arena/idtable.h: dock_idrec_evicted; base/log.c:
  *   dock_log_set_sink put; base/order.h: dock_fence_store; device/dev.c: make_port; device/engine.c: dock_engine_stop;
- *   device/identity.c: dock_identity; device/fast.c: other_lkey source; device/run.h: dock_sq_tell; device/ids.c:
+ *   device/identity.c: dock_identity; device/fast.c: dock_sq_other_lkey;
+ *   device/straight.h: dock_straight_known dock_straight_source; device/run.h: dock_sq_tell; device/ids.c:
  *   make_block; device/local.c: dock_up_local; device/mark.c: dock_qp_flush; device/mr.c: dock_lkey_publish;
  *   device/poll.c: take_mark; device/raw.c: dock_raw_check_fetched take_direct; device/repair.c: free_hazards;
  *   device/retire.c: dock_sq_reap dock_up_finish; device/rq.c: dock_recv_end; device/sq.h: dock_sq_post

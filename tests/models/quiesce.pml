@@ -12,11 +12,12 @@
  *   LOOK_FIRST       the owner looks at the hazard before the key is bad
  *
  * pairs: arena/port.h: dock_hazard; device/execute.c: perform sent_to_nobody; device/fail.c: dock_qp_fail
- *   error_held suspend; device/fast.c: leave; device/internal.h: dock_sq; device/mcast.c: dock_mcast_send;
+ *   error_held suspend; device/straight.h: dock_straight_known dock_straight_leave dock_straight_source;
+ *   device/internal.h: dock_sq; device/mcast.c: dock_mcast_send;
  *   device/modify.c: enter; device/qp.c: dock_qp_destroy publish_record; device/quiesce.c: await_own await_peer
  *   dock_quarantine_check dock_quiesce_locked; fabric/direct.h: dock_direct_open dock_direct_enter dock_direct_leave;
  *   fabric/fabric.h: dock_up_enter dock_up_leave; fabric/host/connect.c: answers dock_host_enter dock_host_pick;
- *   fabric/host/map.c: dock_fabric_map; fabric/host/xrc.c: dock_host_enter_shared look; device/local.c: dock_up_local; device/fast.c: source;
+ *   fabric/host/map.c: dock_fabric_map; fabric/host/xrc.c: dock_host_enter_shared look; device/local.c: dock_up_local;
  *   device/mr.c: dock_lkey_publish; device/ways.c: show_rest.
  * show_rest publishes what the last leave did, under the token, where that is the leave's own.
  */

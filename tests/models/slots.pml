@@ -10,7 +10,7 @@
  *   RUN_FREES           the slot is free when the request is begun, not when it is polled
  *   UNORDERED_RUN       the runner may read the slot before the doorbell
  *
- * pairs: device/fast.c: settle; device/internal.h: dock_sq_rung; device/mark.c: take_out; device/poll.c: take_send;
+ * pairs: device/fast.c: settle; device/internal.h: dock_sq_rung; device/mark.c: take_out; device/place.c: end_placed; device/poll.c: take_send;
  *   device/post.c: dock_sq_raise move_head publish; device/retire.c: dock_sq_retire; device/rings.c: dock_qp_ring
  *   dock_srq_ring; device/rq.c: dock_rq_clear give_number take_number; device/run.c: dock_sq_clear.
  */

@@ -16,7 +16,7 @@
  *   FORGET_BUSY         ... or goes away without putting the queue on the list
  *   PUSH_ONCE           a poster that was kicked at the end of its budget does not put the queue on the list again
  *
- * pairs: device/fast.c: dock_sq_end end_others; device/post.c: dock_sq_lock_wait leave_unrung ring_alone; device/run.c:
+ * pairs: device/fast.c: dock_sq_end dock_sq_end_placed end_others; device/place.c: end_placed; device/post.c: dock_sq_lock_wait leave_unrung ring_alone; device/run.c:
  *   dock_sq_go_on dock_sq_leave let_go take; device/sq.h: dock_sq_lock dock_sq_unlock.
  */
 #define VARS 2

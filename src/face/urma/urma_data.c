@@ -275,7 +275,10 @@ post_wrs(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, bool kee
     struct dock_wr w;
     int err = 0;
 
-    dock_post_begin(s->dev, &post);
+    if (__builtin_expect(keep, 0))
+        dock_post_open(s->dev, &post);
+    else
+        dock_post_begin(s->dev, &post);
     if (__builtin_expect(!takes_sends(s, &post), 0))
         err =
             dock_refuse(URMA_EINVAL, "post of a WR: queue %u is not ready: no peer is bound, or it was reset",

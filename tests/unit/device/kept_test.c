@@ -51,7 +51,7 @@ static void keep(struct world *w, uint64_t id)
 {
     struct dock_post p;
 
-    dock_post_begin(w->a.qp, &p);
+    dock_post_open(w->a.qp, &p);
     put(w, &p, id);
     dock_post_keep(&p);
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// A WQE of one block in its slot, written as the short way of execution reads it.
+#ifndef DOCK_DEVICE_SLOT_H
+#define DOCK_DEVICE_SLOT_H
+
+#include "device/internal.h"
+
+// Verbs has one word for the key and its token.
+static inline uint32_t dock_slot_token(const struct dock_sq_post *sq, const struct dock_wr *wr)
+{
+    uint32_t token;
+
+    memcpy(&token, (const char *)wr + sq->token_at, sizeof token);
+    return token;
+}
+
+// In double words: as the short way of execution reads them a moment later (fast.c).
+static inline void dock_slot_word(char *b, unsigned at, uint32_t low, uint32_t high)
+{
+    uint64_t word = low | (uint64_t)high << 32;
+
+    memcpy(b + at, &word, sizeof word);
+}
+
+// One SGE. The two words of its length and key lie side by side here and there.
+static inline void dock_slot_sge(char *b, const struct dock_sge *sge)
+{
+    memcpy(b + 48, &sge->len, 8);
+    memcpy(b + 56, &sge->addr, 8);
+}
+
+static_assert(offsetof(struct dock_sge, key) == offsetof(struct dock_sge, len) + 4, "dock_slot_sge");
+
+// The slot that is next, and the flags of what goes there: one more is posted.
+static inline char *dock_slot_take(struct dock_post *p, uint64_t id, uint32_t *flags)
+{
+    struct dock_sq_post *sq = p->sq;
+    uint32_t pi = p->pi, at = pi & sq->mask;
+
+    *flags |= pi & (sq->mask + 1) ? 0 : DOCK_F_OWNER;
+    sq->wrid[at] = id;
+    sq->room--;
+    p->pi = pi + 1;
+    p->posted++;
+    return sq->ring + (uint64_t)at * DOCK_BLOCK;
+}
+
+// The common WRITE: of one SGE, where there is room.
+static inline void dock_slot_write(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+{
+    char *b = dock_slot_take(p, wr->id, &flags);
+
+    dock_slot_word(b, 0, flags, DOCK_OP_WRITE << 8);
+    dock_slot_word(b, 8, 1u << 24, wr->rkey >> 8 & DOCK_ID_MASK);
+    dock_slot_word(b, 32, dock_slot_token(p->sq, wr), 0);
+    memcpy(b + 40, &wr->raddr, 8);
+    dock_slot_sge(b, wr->sge);
+}
+
+#endif

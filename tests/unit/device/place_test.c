@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+// What is executed while it is posted, from inside: a small WRITE or SEND with nothing before it is placed by
+// its put; what stands behind another, is refused, or has not all at hand is not.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "device/internal.h"
+#include "lib/pair.h"
+
+enum { DEPTH = 8, LARGE = DOCK_BUDGET_BYTES / 2 };
+
+struct world {
+    struct dock_dev *dev;
+    struct end a, b;
+    struct dock_sge sge;
+    struct dock_post post;
+};
+
+static uint64_t *word(struct end *e, unsigned at)
+{
+    return (uint64_t *)(void *)(e->mem + 8ul * at);
+}
+
+static struct dock_wr wr_of(struct world *w, uint8_t op, unsigned at, uint32_t len)
+{
+    struct dock_wr wr =
+        wr_onesided(op, &w->a, &w->sge, 8ul * at, len, w->b.mr, (uintptr_t)w->b.mem + 8ul * at);
+
+    wr.id = at;
+    wr.flags = 0;
+    return wr;
+}
+
+static int put(struct world *w, uint8_t op, unsigned at, uint32_t flags)
+{
+    struct dock_wr wr = wr_of(w, op, at, 8);
+
+    wr.flags = flags;
+    wr.inline_len = 8;
+    return dock_post_put(&w->post, &wr);
+}
+
+static void expect(struct dock_cq *cq, uint64_t id, uint32_t status)
+{
+    struct dock_wc wc = {0};
+
+    assert_true(end_wait(cq, &wc, 10000));
+    assert_int_equal(wc.status, status);
+    assert_int_equal(wc.id, id);
+}
+
+// The first request goes the long way, which finds the peer and the key; with it everything is polled.
+static void settle(struct world *w, unsigned at)
+{
+    dock_post_begin(w->a.qp, &w->post);
+    assert_int_equal(put(w, DOCK_OP_WRITE, at, DOCK_F_COMPLETE), 0);
+    dock_post_end(&w->post);
+    expect(w->a.scq, at, DOCK_OK);
+}
+
+static void open_world(struct world *w)
+{
+    struct dock_config cfg = {.no_engine_thread = true};
+    struct end_opts o = {.wr = DEPTH, .inline_max = 8};
+
+    assert_int_equal(dock_dev_open(&cfg, &w->dev), 0);
+    end_open(&w->a, w->dev, &o);
+    end_open(&w->b, w->dev, &o);
+    pair_connect(&w->a, &w->b);
+    for (unsigned i = 0; i < w->a.mem_size / 8; i++)
+        *word(&w->a, i) = 1000 + i;
+    settle(w, 0);
+    dock_post_begin(w->a.qp, &w->post);
+}
+
+static void close_world(struct world *w)
+{
+    end_close(&w->a);
+    end_close(&w->b);
+    assert_int_equal(dock_dev_close(w->dev), 0);
+}
+
+static bool arrived(struct world *w, unsigned at)
+{
+    return *word(&w->b, at) == 1000 + at;
+}
+
+static void what_is_put_is_placed(void **state)
+{
+    struct world w;
+    struct dock_sq *sq;
+    uint64_t executed;
+
+    (void)state;
+    open_world(&w);
+    sq = &w.a.qp->sq;
+    executed = dock_peek64(&sq->rec->executed);
+    for (unsigned at = 1; at <= 3; at++) {
+        assert_int_equal(put(&w, DOCK_OP_WRITE, at, at == 2 ? DOCK_F_INLINE : 0), 0);
+        assert_true(arrived(&w, at));
+    }
+    assert_true(dock_peek64(&sq->busy) & 1); // who takes the memory away waits for the end
+    assert_true(sq->conn->hazard_value & 1);
+    dock_post_end(&w.post);
+    assert_false(dock_peek64(&sq->busy) & 1);
+    assert_false(sq->conn->hazard_value & 1);
+    assert_int_equal(dock_peek64(&sq->rec->executed), executed + 3);
+    assert_int_equal(dock_peek32(&sq->post.word), 0);
+    settle(&w, 4);
+    close_world(&w);
+}
+
+static void what_stands_behind_another_waits_for_it(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    *word(&w.b, 1) = 7;
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 2, 0), 0);
+    assert_int_equal(put(&w, DOCK_OP_READ, 1, 0), 0);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 3, DOCK_F_COMPLETE), 0);
+    assert_true(arrived(&w, 2));
+    assert_false(arrived(&w, 3));
+    dock_post_end(&w.post);
+    expect(w.a.scq, 3, DOCK_OK);
+    assert_true(arrived(&w, 3));
+    assert_int_equal(*word(&w.a, 1), 7);
+    close_world(&w);
+}
+
+static void what_was_kept_goes_first(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    dock_post_end(&w.post);
+    dock_post_open(w.a.qp, &w.post);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 1, 0), 0);
+    assert_false(arrived(&w, 1)); // the lock alone is held
+    dock_post_keep(&w.post);
+    dock_post_begin(w.a.qp, &w.post);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 2, 0), 0);
+    assert_false(arrived(&w, 1) || arrived(&w, 2));
+    dock_post_end(&w.post);
+    assert_true(arrived(&w, 1) && arrived(&w, 2));
+    close_world(&w);
+}
+
+static void what_is_refused_is_not_placed(void **state)
+{
+    struct world w;
+    struct dock_wr wr;
+
+    (void)state;
+    open_world(&w);
+    wr = wr_of(&w, DOCK_OP_WRITE, 20, 16);
+    wr.flags = DOCK_F_INLINE;
+    wr.inline_len = 16;
+    assert_int_equal(dock_post_put(&w.post, &wr), -EINVAL);
+    assert_false(arrived(&w, 20));
+    dock_post_end(&w.post);
+    dock_post_begin(w.a.qp, &w.post);
+    for (unsigned at = 1; at <= DEPTH; at++)
+        assert_int_equal(put(&w, DOCK_OP_WRITE, at, 0), 0);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 30, 0), -ENOMEM);
+    assert_false(arrived(&w, 30));
+    dock_post_end(&w.post);
+    assert_true(arrived(&w, DEPTH));
+    assert_int_equal(w.a.qp->sq.exec, dock_peek32(&w.a.qp->sq.post.pi));
+    close_world(&w);
+}
+
+static void the_first_failure_ends_it(void **state)
+{
+    struct world w;
+    struct dock_wr wr;
+
+    (void)state;
+    open_world(&w);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 1, 0), 0);
+    wr = wr_of(&w, DOCK_OP_WRITE, 2, 8);
+    wr.rkey ^= 0x10;
+    assert_int_equal(dock_post_put(&w.post, &wr), 0);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 3, 0), 0);
+    dock_post_end(&w.post);
+    expect(w.a.scq, 2, DOCK_ST_REM_ACCESS);
+    expect(w.a.scq, 3, DOCK_ST_FLUSH);
+    assert_true(arrived(&w, 1));
+    assert_false(arrived(&w, 2) || arrived(&w, 3));
+    close_world(&w);
+}
+
+static void completions_come_in_order(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned at = 1; at <= 6; at++)
+        assert_int_equal(put(&w, DOCK_OP_WRITE, at, at == 2 || at == 3 || at == 6 ? DOCK_F_COMPLETE : 0), 0);
+    dock_post_end(&w.post);
+    expect(w.a.scq, 2, DOCK_OK);
+    expect(w.a.scq, 3, DOCK_OK);
+    expect(w.a.scq, 6, DOCK_OK);
+    for (unsigned at = 1; at <= 6; at++)
+        assert_true(arrived(&w, at));
+    close_world(&w);
+}
+
+// Of what does not fit into the budget of a call nothing is placed by its put.
+static void a_put_is_short(void **state)
+{
+    struct world w;
+    struct dock_wr wr;
+
+    (void)state;
+    open_world(&w);
+    for (unsigned i = 0; i < 3; i++) {
+        wr = wr_of(&w, DOCK_OP_WRITE, 10 + i * LARGE / 8, LARGE);
+        wr.flags = i == 2 ? DOCK_F_COMPLETE : 0;
+        assert_int_equal(dock_post_put(&w.post, &wr), 0);
+        assert_int_equal(arrived(&w, 10 + i * LARGE / 8), i < 2);
+    }
+    dock_post_end(&w.post);
+    expect(w.a.scq, 10 + 2 * LARGE / 8, DOCK_OK);
+    assert_true(arrived(&w, 10 + 3 * LARGE / 8 - 1));
+    close_world(&w);
+}
+
+static void a_message_is_placed_and_told(void **state)
+{
+    struct world w;
+    struct dock_wc wc = {0};
+
+    (void)state;
+    open_world(&w);
+    dock_post_end(&w.post);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(end_recv(&w.b, 100 + i, word(&w.b, 50 + i), 8), 0);
+    dock_post_begin(w.a.qp, &w.post);
+    assert_int_equal(put(&w, DOCK_OP_SEND, 1, 0), 0); // the long way finds the first receive
+    dock_post_end(&w.post);
+    expect(w.b.rcq, 100, DOCK_OK);
+    dock_post_begin(w.a.qp, &w.post);
+    assert_int_equal(put(&w, DOCK_OP_SEND, 2, 0), 0);
+    assert_true(end_poll(w.b.rcq, &wc));
+    assert_int_equal(wc.id, 101);
+    assert_int_equal(*word(&w.b, 51), 1002);
+    assert_int_equal(put(&w, DOCK_OP_SEND, 3, DOCK_F_COMPLETE | DOCK_F_INLINE), 0);
+    assert_true(end_poll(w.b.rcq, &wc));
+    assert_false(end_poll(w.a.scq, &wc)); // ours stands when the queue's head has moved
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 4, DOCK_F_COMPLETE), 0);
+    assert_false(arrived(&w, 4));
+    dock_post_end(&w.post);
+    expect(w.a.scq, 3, DOCK_OK);
+    expect(w.a.scq, 4, DOCK_OK);
+    assert_true(arrived(&w, 4));
+    close_world(&w);
+}
+
+// Messages are for a target whose memory may not be written to as well.
+static void a_write_needs_the_right(void **state)
+{
+    struct world w;
+    struct dock_qp_mod none = {.mask = DOCK_MOD_ACCESS, .access = 0};
+
+    (void)state;
+    open_world(&w);
+    dock_post_end(&w.post);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(end_recv(&w.b, 100 + i, word(&w.b, 50 + i), 8), 0);
+    assert_int_equal(dock_qp_modify(w.b.qp, &none), 0);
+    dock_post_begin(w.a.qp, &w.post);
+    assert_int_equal(put(&w, DOCK_OP_SEND, 1, 0), 0);
+    dock_post_end(&w.post);
+    expect(w.b.rcq, 100, DOCK_OK);
+    dock_post_begin(w.a.qp, &w.post);
+    assert_int_equal(put(&w, DOCK_OP_SEND, 2, 0), 0);
+    assert_int_equal(*word(&w.b, 51), 1002);
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 3, 0), 0);
+    dock_post_end(&w.post);
+    assert_false(arrived(&w, 3));
+    expect(w.a.scq, 3, DOCK_ST_REM_INV_REQ);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_put_is_placed),
+        cmocka_unit_test(what_stands_behind_another_waits_for_it),
+        cmocka_unit_test(what_was_kept_goes_first),
+        cmocka_unit_test(what_is_refused_is_not_placed),
+        cmocka_unit_test(the_first_failure_ends_it),
+        cmocka_unit_test(completions_come_in_order),
+        cmocka_unit_test(a_put_is_short),
+        cmocka_unit_test(a_message_is_placed_and_told),
+        cmocka_unit_test(a_write_needs_the_right),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
