@@ -345,6 +345,7 @@ static int adopt_wishes(struct survey *s)
     }
     if (others_concerned(s->h, lo, hi))
         pause_all();
+    a->large = hi - lo >= DOCK_PARK_FROM;
     a->holes = hi - lo >= DOCK_HOLES_FROM && dock_holes_allowed();
     a->huge = hi - lo >= DOCK_HUGE_BYTES && dock_huge_wanted();
     for (unsigned i = 0; i < s->wishes && !err; i++) {

@@ -95,6 +95,7 @@ struct dock_adopt {
     struct dock_mirror *mirrors;
     struct dock_run kept[DOCK_ADOPT_KEPT]; // pages that have moved back and are still there, the oldest first
     unsigned keeps;
+    bool large;         // the registration that moves in is
     bool holes;         // pages that nobody ever touched stay holes in the arena
     bool huge;          // the registration at work asks for huge pages: it was not refused any yet
     uint64_t lingering; // pages without a registration that could not be moved back

@@ -23,7 +23,8 @@ extern dock_memory_hooks_p dock_memory_hooks __attribute__((weak)); // the shim'
 struct part {
     uint64_t lo, hi;
     uint32_t prot;
-    bool adopted;
+    const struct dock_adopt *of; // it is adopted, and lies
+    uint64_t off;                // there
 };
 
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER; // one call at a time; the views' comes after
@@ -82,9 +83,11 @@ static bool note(void *arg, const struct dock_vma *v)
         .lo = v->lo > seen.lo ? v->lo : seen.lo, .hi = v->hi < seen.hi ? v->hi : seen.hi, .prot = v->prot};
 
     (void)arg;
-    for (const struct dock_adopt *a = dock_adopters; a && !p.adopted; a = a->next)
-        p.adopted = dock_vma_ours(a, v) && !dock_views_have(v->lo);
-    seen.adopted |= p.adopted;
+    for (const struct dock_adopt *a = dock_adopters; a && !p.of; a = a->next)
+        if (dock_vma_ours(a, v) && !dock_views_have(v->lo))
+            p.of = a;
+    p.off = v->off + (p.lo - v->lo);
+    seen.adopted |= p.of != NULL;
     seen.too_many = seen.parts == PARTS;
     if (!seen.too_many)
         seen.part[seen.parts++] = p;
@@ -127,38 +130,66 @@ static long map_private(uint64_t at, uint64_t len, uint32_t prot)
     return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-// Freed memory reads as zero: the program gets new pages, the device keeps the old ones.
-static bool detach(void)
+// Freed memory reads as zero: the program gets its own pages, empty, the device keeps the old ones. Memory
+// that is locked cannot be freed.
+static long detach(const struct part *p)
 {
-    for (unsigned i = 0; i < seen.parts; i++) {
+    uint64_t len = p->hi - p->lo;
+
+    if (dock_lock_is(p->lo, len))
+        return -EINVAL;
+    if (!dock_park_out(p->of, p->lo, len, p->off, 0))
+        return -ENOMEM;
+    return p->prot == (PROT_READ | PROT_WRITE)
+               ? 0
+               : dock_rawcall(SYS_mprotect, (long)p->lo, (long)len, p->prot, 0, 0, 0);
+}
+
+// The program's own mapping keeps it. Of the arena's it is true as well what dumps and huge pages are told; a
+// fork gives none of its pages to the child (adopt_fork.c).
+static long keep(const struct part *p, int advice)
+{
+    if (advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE || advice == MADV_DONTDUMP ||
+        advice == MADV_DODUMP)
+        dock_rawcall(SYS_madvise, (long)p->lo, (long)(p->hi - p->lo), advice, 0, 0, 0);
+    return dock_park_advise(p->of, p->off, p->hi - p->lo, advice);
+}
+
+// One by one. Where nothing is mapped the kernel says so at the end, too.
+static long advise_parts(uint64_t lo, uint64_t hi, int advice)
+{
+    long err = 0, hole = 0;
+
+    for (unsigned i = 0; i < seen.parts && !err; lo = seen.part[i++].hi) {
         const struct part *p = &seen.part[i];
-        if (p->adopted && !mapped(map_private(p->lo, p->hi - p->lo, p->prot)))
-            return false;
+        hole = p->lo > lo ? -ENOMEM : hole;
+        if (!p->of)
+            err = dock_rawcall(SYS_madvise, (long)p->lo, (long)(p->hi - p->lo), advice, 0, 0, 0);
+        else
+            err = dock_advice_stays(advice) ? keep(p, advice) : detach(p);
     }
-    return true;
+    return err ? err : lo < hi ? -ENOMEM : hole;
 }
 
 static bool on_madvise(void *at, size_t len, int advice, int *ret)
 {
-    uint64_t lo = (uintptr_t)at, hi = (lo + len + dock_page() - 1) & ~(dock_page() - 1);
-    bool done = false, entered, views;
+    uint64_t page = dock_page(), lo = (uintptr_t)at, hi = (lo + len + page - 1) & ~(page - 1);
+    bool done, entered, views;
+    long err = dock_advice_stays(advice) ? 0 : -ENOMEM;
 
-    if (!dock_adopted_any() ||
-        (advice != MADV_DONTNEED && advice != MADV_FREE && advice != MADV_DOFORK && advice != MADV_DONTFORK))
+    if (!dock_adopted_any() || lo % page || hi <= lo ||
+        (advice != MADV_DONTNEED && advice != MADV_FREE && !dock_advice_stays(advice)))
         return false;
     entered = enter(&views);
-    if (!entered || look(lo, hi)) {
-        *ret = 0;
-        if (advice == MADV_DOFORK || advice == MADV_DONTFORK)
-            done = true; // a child gets copies either way
-        else if (!entered || seen.too_many || !detach()) {
-            errno = ENOMEM;
-            *ret = -1;
-            done = true;
-        }
-    }
+    done = !entered || look(lo, hi); // what is not adopted (any more) is the kernel's to do
+    if (entered && done && !seen.too_many)
+        err = advise_parts(lo, hi, advice);
     leave(entered, views);
-    return done; // what is not adopted (any more) is the kernel's to do
+    if (done) {
+        *ret = err ? -1 : 0;
+        errno = err ? (int)-err : errno;
+    }
+    return done;
 }
 
 // The old mappings at a new place, one by one, so that the device goes on seeing what the program sees.

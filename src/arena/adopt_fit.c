@@ -294,7 +294,9 @@ static uint64_t foreign_pages(void)
     for (unsigned i = 0; i < 6 && *at; i++, at += *at == ' ')
         for (; *at >= '0' && *at <= '9'; at++)
             field[i] = field[i] * 10 + (uint64_t)(*at - '0');
-    return field[5] ? field[0] - field[5] - dock_peek64(&dock_adopted_bytes) / dock_page() : 0;
+    return field[5] ? field[0] - field[5] -
+                          (dock_peek64(&dock_adopted_bytes) + dock_peek64(&dock_park_blank)) / dock_page()
+                    : 0;
 }
 
 // Does any mapping hold a ring? An older kernel does not tell the shared ones apart: all are looked at there,

@@ -179,10 +179,8 @@ static bool fill(const struct range *r)
 static void rebuild(const struct range *r)
 {
     long len = (long)(r->hi - r->lo);
-    long at = dock_rawcall(SYS_mmap, (long)r->lo, len, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
-    if (at != (long)r->lo)
+    if (!dock_park_out(r->a, r->lo, (uint64_t)len, r->off, 0))
         return;
     if (!fill(r)) { // rather a fault than wrong bytes
         dock_rawcall(SYS_munmap, (long)r->lo, len, 0, 0, 0, 0);
@@ -216,6 +214,9 @@ static void child(void)
         if (port)
             dock_set32(&port->fatal, DOCK_FATAL_FORKED);
     }
+    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+        for (struct dock_mirror *m = a->mirrors; m; m = m->next)
+            dock_park_close(a, m);
     leave(true);
     dock_adopt_forget();
     dock_adopt_unlock();

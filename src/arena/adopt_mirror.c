@@ -4,7 +4,6 @@
 // place of an address is still taken (the program unmapped memory that is registered, and got the address
 // again), the page goes to another window of the same address.
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -23,7 +22,8 @@ static uint64_t page_count(const struct dock_adopt *a)
 
 static size_t table_bytes(const struct dock_adopt *a)
 {
-    return page_count(a) * sizeof(uint32_t) + (dock_mirror_size(a) >> DOCK_HUGE_SHIFT) + 1;
+    return sizeof(struct dock_mirror) + page_count(a) * sizeof(uint32_t) +
+           (dock_mirror_size(a) >> DOCK_HUGE_SHIFT) + 1;
 }
 
 static bool is_free(const struct dock_mirror *m, uint64_t lo, uint64_t hi)
@@ -34,23 +34,25 @@ static bool is_free(const struct dock_mirror *m, uint64_t lo, uint64_t hi)
     return true;
 }
 
+// A move looks at it while pages of the program are not in their place, so it does not lie among those.
 static struct dock_mirror *make(struct dock_adopt *a, uint64_t va)
 {
-    struct dock_mirror *m = calloc(1, sizeof *m);
-    uint32_t *refs = mmap(NULL, table_bytes(a), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct dock_mirror *m = mmap(NULL, table_bytes(a), PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (!m || refs == MAP_FAILED || dock_arena_window(a->arena, &m->off)) {
-        if (refs != MAP_FAILED)
-            munmap(refs, table_bytes(a));
-        free(m);
+    if (m == MAP_FAILED)
+        return NULL;
+    if (dock_arena_window(a->arena, &m->off)) {
+        munmap(m, table_bytes(a));
         return NULL;
     }
     m->va = va;
-    m->refs = refs;
-    m->huge = (uint8_t *)(refs + page_count(a));
+    m->refs = (uint32_t *)(m + 1);
+    m->huge = (uint8_t *)(m->refs + page_count(a));
     m->next = a->mirrors;
+    dock_views_lock();
     a->mirrors = m;
+    dock_views_unlock();
     return m;
 }
 
@@ -67,7 +69,9 @@ struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t 
     }
     if (!empty)
         return make(a, va);
+    dock_views_lock();
     empty->va = va;
+    dock_views_unlock();
     return empty;
 }
 
@@ -219,8 +223,10 @@ void dock_mirrors_close(struct dock_adopt *a)
 {
     while (a->mirrors) {
         struct dock_mirror *m = a->mirrors;
+        dock_views_lock();
         a->mirrors = m->next;
-        munmap(m->refs, table_bytes(a));
-        free(m);
+        dock_views_unlock();
+        dock_park_close(a, m);
+        munmap(m, table_bytes(a));
     }
 }

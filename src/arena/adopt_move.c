@@ -45,8 +45,8 @@ static long transfer(long call, int fd, uint64_t at, uint64_t len, uint64_t off)
 struct look {
     uint64_t lo, hi, at;
     uint32_t prot;
-    bool first;
-    bool anon; // all of it
+    unsigned parts; // mappings
+    bool anon;      // all of it
     enum dock_adopt_why why;
 };
 
@@ -58,7 +58,7 @@ static bool look_again(void *arg, const struct dock_vma *v)
     uint64_t from = l->lo > v->lo ? l->lo : v->lo, to = l->hi < v->hi ? l->hi : v->hi, until;
     bool clear;
 
-    if (v->lo > l->at || !dock_vma_fits(v) || (!l->first && v->prot != l->prot)) {
+    if (v->lo > l->at || !dock_vma_fits(v) || (l->parts && v->prot != l->prot)) {
         l->why = DOCK_WHY_CHANGED;
         return false;
     }
@@ -69,7 +69,7 @@ static bool look_again(void *arg, const struct dock_vma *v)
         until = from;
     if (until < to || !clear)
         l->hi = until;
-    l->first = false;
+    l->parts++;
     l->anon &= v->kind == DOCK_VMA_ANON;
     l->prot = v->prot;
     l->at = v->hi;
@@ -86,13 +86,18 @@ static enum dock_adopt_why inspect(const struct dock_adopt *a, struct look *l)
 }
 
 // Shared memory is not copied by fork: the child gets copies of its own (adopt_fork.c).
-static long map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32_t prot, uint64_t off)
+static void settle(uint64_t lo, uint64_t len)
 {
-    long at = map(lo, len, (int)prot, MAP_SHARED, a->arena->view.fd, off);
+    dock_rawcall(SYS_madvise, (long)lo, (long)len, MADV_DONTFORK, 0, 0, 0);
+}
 
-    if (mapped(at))
-        dock_rawcall(SYS_madvise, (long)lo, (long)len, MADV_DONTFORK, 0, 0, 0);
-    return at;
+static bool map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32_t prot, uint64_t off)
+{
+    bool done = mapped(map(lo, len, (int)prot, MAP_SHARED, a->arena->view.fd, off));
+
+    if (done)
+        settle(lo, len);
+    return done;
 }
 
 // The file has no page there. A mirror's pages are none as long as nobody holds them, but for those that are
@@ -151,11 +156,34 @@ static long copy_in(const struct dock_adopt *a, const struct dock_mirror *m, con
     return err;
 }
 
+// The copy takes the place of the program's own. Where that is locked and could not be locked again, since
+// the limit has come down, it stays.
+static bool replace(struct dock_adopt *a, struct dock_mirror *m, const struct look *l)
+{
+    uint64_t off = m->off + (l->lo - m->va), len = l->hi - l->lo;
+    bool locked = dock_lock_is(l->lo, len), done;
+    unsigned kind = locked ? dock_lock_kind(l->lo, l->hi) : 0;
+
+    if (locked) {
+        if (!dock_lock_set(l->lo, len, kind))
+            return false;
+        dock_lock_lift(l->lo, len);
+    }
+    done = l->anon && l->parts == 1 && dock_park_in(a, m, l->lo, len, l->prot);
+    if (done)
+        settle(l->lo, len);
+    else
+        done = map_in(a, l->lo, len, l->prot, off);
+    if (locked)
+        dock_lock_set(l->lo, len, kind);
+    return done;
+}
+
 // In a stop. 0; -errno of the copy; *why of everything else.
-static long exchange(struct dock_adopt *a, const struct dock_mirror *m, uint64_t lo, uint64_t *hi,
+static long exchange(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t *hi,
                      enum dock_adopt_why *why)
 {
-    struct look l = {.lo = lo, .hi = *hi, .at = lo, .first = true, .anon = true};
+    struct look l = {.lo = lo, .hi = *hi, .at = lo, .anon = true};
     struct dock_filesize limit;
     long err;
 
@@ -170,7 +198,7 @@ static long exchange(struct dock_adopt *a, const struct dock_mirror *m, uint64_t
         *why = DOCK_WHY_CHANGED;
     if (err == -EFBIG)
         *why = DOCK_WHY_LIMIT;
-    if (!err && !mapped(map_in(a, lo, l.hi - lo, l.prot, m->off + (lo - m->va))))
+    if (!err && !replace(a, m, &l))
         *why = DOCK_WHY_LIMIT;
     return *why ? 0 : err;
 }
@@ -197,6 +225,10 @@ int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint6
         *why = DOCK_WHY_LIMIT;
         return 0;
     }
+    dock_park_review(a, m);
+    dock_views_lock();
+    dock_park_prepare(a, m);
+    dock_views_unlock();
     dock_huge_make(a, m, lo, *hi);
     *why = dock_stop_begin(a);
     if (!*why) {
@@ -271,9 +303,12 @@ static bool copy_out(const struct undo *u, uint64_t at, uint64_t len, uint64_t o
 // [at, at + len) becomes private again, with what `off` of the file holds.
 static bool give_back(const struct undo *u, uint64_t at, uint64_t len, uint32_t prot, uint64_t off)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (len < DOCK_HOLES_BACK_FROM ? MAP_POPULATE : 0);
+    bool locked = dock_lock_is(at, len);
 
-    if (mapped(map(at, len, PROT_READ | PROT_WRITE, flags, -1, 0)) && copy_out(u, at, len, off)) {
+    if (dock_park_out(u->a, at, len, off, len < DOCK_HOLES_BACK_FROM ? MAP_POPULATE : 0) &&
+        copy_out(u, at, len, off)) {
+        if (locked)
+            dock_lock_set(at, len, u->by_file ? dock_lock_kind_of_file(u->a->arena->view.fd, off, len) : 0);
         if (prot != (PROT_READ | PROT_WRITE))
             dock_rawcall(SYS_mprotect, (long)at, (long)len, prot, 0, 0, 0);
         return true;
@@ -324,6 +359,8 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
     why = dock_stop_begin(a);
     if (!why) {
         why = undo(&u, m->va + (off - m->off), anywhere);
+        if (!why)
+            dock_park_drop(a, m, off, len);
         dock_stop_end(a);
     }
     if (why) {

@@ -37,12 +37,26 @@ static inline uint64_t dock_page(void)
 // ---- adopt_mirror.c: windows of the arena file that stand for an aligned part of the address space
 #define DOCK_REF_LINGERS (1u << 31) // adopted, and held by nobody
 
+// Where the program's own mappings wait.
+struct dock_park {
+    void *room;      // that was reserved for them,
+    uint64_t base;   // and where in it the mirror begins. 0: there is none
+    uint64_t *bit;   // by page: something waits there
+    uint32_t pages;  // of those
+    uint32_t pieces; // as many mappings at most
+    uint32_t odd; // runs that came back by themselves between pages that were away, since it was last looked
+    bool always;  // they have become many: the kernel does not make them one with what comes beside them
+    bool torn;    // it could not be had, or a part of it was lost: nothing more comes
+};
+
+// The list, and what a mirror stands for, change under the views' lock too.
 struct dock_mirror {
     struct dock_mirror *next;
     uint64_t va, off;
     uint32_t *refs; // by page: holds that use it
     uint32_t live;  // pages whose word is not 0
     uint8_t *huge;  // by piece of DOCK_HUGE_BYTES: 1 is in a huge page
+    struct dock_park park;
 };
 
 // A mirror in which [lo, hi), which lies in one window, is free. NULL: no more windows.
@@ -108,6 +122,34 @@ bool dock_huge_private(void);
 // The new private pages at `at`, which are to hold [off, off + len), get them where the arena's had. In a
 // stop.
 void dock_huge_return(const struct dock_mirror *m, uint64_t at, uint64_t off, uint64_t len);
+
+// ---- adopt_park.c: the program's own mappings wait while the arena's pages are in their place
+extern dock_a64 dock_park_blank; // bytes of address space without access in which nothing waits
+#define DOCK_PARK_FROM 65536u    // bytes of a registration: beside the copy it costs little from there on
+// Before the stop in which a run moves in; the views' lock is held.
+void dock_park_prepare(const struct dock_adopt *a, struct dock_mirror *m);
+// Whether short runs of this mirror need it, from time to time.
+void dock_park_review(const struct dock_adopt *a, struct dock_mirror *m);
+// In a stop, of memory without a file, in one mapping: the arena's pages come into its place. false: they did
+// not, or it is not worth it.
+bool dock_park_in(const struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t len,
+                  uint32_t prot);
+// The views' lock is held: the program has empty memory of its own at `at`, that which waits for `off` where
+// any does, for reading and writing. false: not all of it.
+bool dock_park_out(const struct dock_adopt *a, uint64_t at, uint64_t len, uint64_t off, int flags);
+// Advice that stays, for what lies at `off`. The views' lock is held. 0 or -errno.
+long dock_park_advise(const struct dock_adopt *a, uint64_t off, uint64_t len, int advice);
+// Nobody comes for what waits there; in a stop.
+void dock_park_drop(const struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len);
+void dock_park_close(const struct dock_adopt *a, struct dock_mirror *m);
+
+// ---- adopt_lock.c: memory that is locked. In a stop, or under the views' lock.
+bool dock_lock_is(uint64_t at, uint64_t len); // any of it
+// How it was locked, and is to be again: MLOCK_ONFAULT or 0. Of the program's memory, and of the arena's.
+unsigned dock_lock_kind(uint64_t lo, uint64_t hi);
+unsigned dock_lock_kind_of_file(int fd, uint64_t off, uint64_t len);
+bool dock_lock_set(uint64_t at, uint64_t len, unsigned kind);
+void dock_lock_lift(uint64_t at, uint64_t len);
 
 // ---- adopt_move.c
 // Copy [lo, *hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone. *hi

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
 struct dock_memory_hooks {
     // true: it was done, or refused with errno, as *ret says. false: the caller asks the kernel.
@@ -16,5 +17,26 @@ struct dock_memory_hooks {
 };
 
 typedef _Atomic(const struct dock_memory_hooks *) dock_memory_hooks_p;
+typedef _Atomic(bool) dock_memory_asked_p; // the program has given advice that stays
+
+// Advice that a mapping keeps, for core dumps, forks and the kernel's own threads.
+static inline bool dock_advice_stays(int advice)
+{
+    switch (advice) {
+    case MADV_DONTFORK:
+    case MADV_DOFORK:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_WIPEONFORK:
+    case MADV_KEEPONFORK:
+        return true;
+    default:
+        return false;
+    }
+}
 
 #endif

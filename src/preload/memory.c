@@ -15,6 +15,7 @@
 #include "base/memhooks.h"
 
 dock_memory_hooks_p dock_memory_hooks;
+dock_memory_asked_p dock_memory_asked;
 
 static inline const struct dock_memory_hooks *hooks(void)
 {
@@ -26,6 +27,8 @@ int madvise(void *at, size_t len, int advice)
     const struct dock_memory_hooks *h = hooks();
     int ret;
 
+    if (dock_advice_stays(advice)) // a move that goes on meanwhile is between this call and the kernel's
+        atomic_store_explicit(&dock_memory_asked, true, memory_order_relaxed);
     if (h && h->madvise(at, len, advice, &ret))
         return ret;
     return (int)syscall(SYS_madvise, at, len, advice);

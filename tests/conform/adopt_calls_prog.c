@@ -2,6 +2,7 @@
 // A program that frees, grows, moves and clears memory while it is registered, as programs do: each finds
 // what it would have found without a device. Run under `drydock run` by adopt_calls.sh, with more than one
 // allocator.
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -81,6 +82,54 @@ static void cleared(void)
     check("after deregistration", p[5 * PAGE + 1], 0);
     verify("the part that was left", p, 4 * PAGE, 1);
     check("given back", maps_look(p, 16 * PAGE).private_anon, 16 * PAGE);
+    munmap(p, 16 * PAGE);
+}
+
+// Advice that stays, given before, meanwhile and to a part: the memory has it when it is deregistered.
+static void advised(size_t n)
+{
+    static const struct {
+        int advice;
+        const char *flag;
+    } asked[] = {
+        {MADV_HUGEPAGE, " hg"}, {MADV_DONTDUMP, " dd"}, {MADV_DONTFORK, " dc"}, {MADV_WIPEONFORK, " wf"}};
+
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+        unsigned char *p = pages(n);
+        fill(p, n * PAGE, i);
+        check("advice before", (uint64_t)madvise(p, PAGE, asked[i].advice), 0);
+        struct ibv_mr *mr = reg(p, n * PAGE);
+        check("adopted", maps_look(p, n * PAGE).adopted, n * PAGE);
+        check("advice meanwhile", (uint64_t)madvise(p + 2 * PAGE, PAGE, asked[i].advice), 0);
+        check("cleared", (uint64_t)madvise(p + 2 * PAGE, PAGE, MADV_DONTNEED), 0);
+        check("what was cleared keeps advice", maps_has(p + 2 * PAGE, asked[i].flag), 1);
+        ibv_dereg_mr(mr);
+        verify("advised memory", p, 2 * PAGE, i);
+        check("advice given before", maps_has(p, asked[i].flag), 1);
+        check("no advice", maps_has(p + PAGE, asked[i].flag), 0);
+        check("advice given meanwhile", maps_has(p + 2 * PAGE, asked[i].flag), 1);
+        check("no advice", maps_has(p + 3 * PAGE, asked[i].flag), 0);
+        munmap(p, n * PAGE);
+    }
+}
+
+// What is locked cannot be cleared, nor what is not mapped be advised; as without a device.
+static void refused(void)
+{
+    unsigned char *p = pages(16);
+    struct ibv_mr *mr = reg(p, 16 * PAGE);
+
+    if (!mlock(p, PAGE)) {
+        p[0] = 5;
+        check("clearing locked memory", (uint64_t)madvise(p, PAGE, MADV_DONTNEED), (uint64_t)-1);
+        check("its reason", (uint64_t)errno, EINVAL);
+        check("locked memory", p[0], 5);
+    }
+    munmap(p + 8 * PAGE, PAGE);
+    check("advice to a hole", (uint64_t)madvise(p, 16 * PAGE, MADV_DONTDUMP), (uint64_t)-1);
+    check("its reason", (uint64_t)errno, ENOMEM);
+    ibv_dereg_mr(mr);
+    check("advice beside a hole", maps_has(p, " dd") && maps_has(p + 9 * PAGE, " dd"), 1);
     munmap(p, 16 * PAGE);
 }
 
@@ -257,6 +306,9 @@ int main(int argc, char **argv)
     }
     ibv_dereg_mr(mr);
     cleared();
+    advised(4);
+    advised(64);
+    refused();
     cleared_in_pieces();
     grown(0);
     grown(MREMAP_MAYMOVE);

@@ -43,6 +43,27 @@ static inline unsigned maps_count(void)
     return maps_look(NULL, UINT64_MAX).mappings;
 }
 
+// Is this among the flags that the kernel has for the mapping of `at`?
+static inline bool maps_has(const void *at, const char *flag)
+{
+    uint64_t lo, hi;
+    char line[512];
+    bool inside = false, found = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+
+    while (f && !found && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &lo, &hi) == 2)
+            inside = (uintptr_t)at >= lo && (uintptr_t)at < hi;
+        if (inside && !strncmp(line, "VmFlags:", 8)) {
+            found = strstr(line + 8, flag);
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
 // Private memory that lies within one window's part of the address space, and so in one mirror, wherever the
 // kernel puts it: it crosses no multiple of a power of two that is as long. MAP_FAILED: there is none.
 static inline void *maps_in_one(size_t len)
