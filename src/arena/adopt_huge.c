@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Huge pages. A piece of 2 MiB that moves wholly gets one in the arena, if nearly all of it holds something:
 // the copy takes a fraction of the time, and so does everybody's access to it afterwards. Pages of one piece
-// lie in one piece of the arena, since offsets mirror addresses. MADV_COLLAPSE (Linux 6.1) makes them whether
-// or not shared memory is given any by itself (shmem_enabled), and leaves no mark on the mapping; where it is
-// refused (an older kernel, `deny`, no memory in one piece) the pages are small ones.
+// lie in one piece of the arena, since offsets mirror addresses. Where the kernel refuses (huge.h) the pages
+// are small ones.
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "arena/adopt_own.h"
 #include "arena/procfile.h"
 #include "base/log.h"
 #include "base/rawcall.h"
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 #define HUGE ((uint64_t)DOCK_HUGE_BYTES)
 #define EMPTY_MOST 64u // pages of a piece that get memory although nobody touched them: an eighth
@@ -35,47 +26,6 @@ static uint8_t *piece_at(const struct dock_mirror *m, uint64_t off)
 static long advise(uint64_t at, uint64_t len, int advice)
 {
     return dock_rawcall(SYS_madvise, (long)at, (long)len, advice, 0, 0, 0);
-}
-
-// What is said below /sys/kernel/mm/transparent_hugepage. false: nothing.
-static bool setting(const char *name, char text[96])
-{
-    char path[96];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/%s", name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, 95);
-    close(fd);
-    text[n < 0 ? 0 : n] = '\0';
-    return n > 0;
-}
-
-// The kernel's own size for them is the one that this file knows.
-static bool size_fits(void)
-{
-    static int fits = -1; // under the adoption lock
-    char text[96];
-
-    if (fits < 0)
-        fits = setting("hpage_pmd_size", text) && strtoull(text, NULL, 10) == HUGE;
-    return fits;
-}
-
-bool dock_huge_wanted(void)
-{
-    static bool said;
-    const char *text = getenv("DRYDOCK_HUGE");
-    bool on = !text || !*text || !strcmp(text, "on");
-
-    if (!on && strcmp(text, "off") != 0 && !said) {
-        said = true;
-        dock_error("DRYDOCK_HUGE=%s is not known (on, off): memory gets no huge pages", text);
-    }
-    return on && size_fits();
 }
 
 // ---- those that are lost
@@ -115,7 +65,7 @@ static bool come_by_themselves(void)
 {
     char text[96];
 
-    return setting("shmem_enabled", text) &&
+    return dock_huge_setting("shmem_enabled", text) &&
            (strstr(text, "[always]") || strstr(text, "[within_size]") || strstr(text, "[force]"));
 }
 
@@ -128,7 +78,7 @@ static void tell_of_loss(uint64_t lo, uint64_t hi, long err)
     if (said || come_by_themselves())
         return;
     any = any_huge(lo, hi);
-    if (!any || (any < 0 && !(setting("enabled", text) && strstr(text, "[always]"))))
+    if (!any || (any < 0 && !(dock_huge_setting("enabled", text) && strstr(text, "[always]"))))
         return;
     said = true;
     dock_warn("registered memory loses its huge pages: the kernel gives shared memory none (%s). "
@@ -163,10 +113,10 @@ static long make_run(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, 
     for (uint64_t i = 0; i < len && !err; i += HUGE)
         err = advise(alias + i, page, MADV_POPULATE_WRITE);
     if (!err)
-        all = advise(alias, len, MADV_COLLAPSE);
+        all = dock_huge_collapse(alias, len);
     for (uint64_t i = 0; i < len && !err; i += HUGE) {
         if (all) // which of them? One that is huge already costs little
-            err = advise(alias + i, HUGE, MADV_COLLAPSE);
+            err = dock_huge_collapse(alias + i, HUGE);
         if (!err) {
             *piece_at(m, off + i) = 1;
             dock_count64(&a->counts->huge, HUGE);
@@ -228,9 +178,9 @@ bool dock_huge_private(void)
 {
     char text[96];
 
-    if (setting("hugepages-2048kB/enabled", text) && !strstr(text, "[inherit]"))
+    if (dock_huge_setting("hugepages-2048kB/enabled", text) && !strstr(text, "[inherit]"))
         return !strstr(text, "[never]");
-    return setting("enabled", text) && !strstr(text, "[never]");
+    return dock_huge_setting("enabled", text) && !strstr(text, "[never]");
 }
 
 bool dock_huge_any(const struct dock_mirror *m, uint64_t off, uint64_t len)
@@ -253,6 +203,6 @@ void dock_huge_return(const struct dock_mirror *m, uint64_t at, uint64_t off, ui
             continue;
         for (uint64_t i = from; i < to; i += HUGE)
             advise(at + (i - off), dock_page(), MADV_POPULATE_WRITE);
-        advise(at + (from - off), to - from, MADV_COLLAPSE);
+        dock_huge_collapse(at + (from - off), to - from);
     }
 }

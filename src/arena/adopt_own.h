@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "arena/adopt.h"
+#include "arena/huge.h"
 #include "arena/maps.h"
 
 #define DOCK_ADOPT_CHUNK (4u << 20) // bytes moved per stop
@@ -106,9 +107,6 @@ uint64_t dock_holes_full(uint64_t lo, uint64_t from, uint64_t to); // how many o
 bool dock_holes_run_of_file(int fd, uint64_t end, uint64_t *from, uint64_t *to);
 
 // ---- adopt_huge.c
-#define DOCK_HUGE_SHIFT 21u
-#define DOCK_HUGE_BYTES (1u << DOCK_HUGE_SHIFT)
-bool dock_huge_wanted(void); // DRYDOCK_HUGE, and what this machine has. Logs a refusal once
 // Huge pages in the arena for the whole pieces of [lo, hi), a chunk at most, that hold enough. They read as
 // zeros. Before the stop. Says once that the program's own are broken up.
 void dock_huge_make(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t hi);

@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "arena/extent.h"
+#include "arena/huge.h"
 #include "base/filesize.h"
 #include "base/log.h"
 
-#define GRAIN 64u             // a cache line: two allocations never share one
-#define BACK_CHUNK (4u << 20) // a signal undoes one fallocate: pieces of this size go forward
+#define GRAIN 64u                        // a cache line: two allocations never share one
+#define FILLED (DOCK_HUGE_BYTES / 8 * 7) // of a piece, and the rest gets memory with it
+#define BACK_CHUNK (4u << 20)            // a signal undoes one fallocate: pieces of this size go forward
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u // Linux 6.3; where vm.memfd_noexec is 2, nothing else is accepted
@@ -129,6 +131,45 @@ static int back(struct dock_arena *a, uint64_t off, uint64_t size)
     return 0;
 }
 
+// ---- huge pages: many small things fill the arena from its beginning, piece by piece. One that is nearly
+// all in use when the next one begins lies in a huge page from then on. Nobody looks again: a piece that is
+// given back in part is small pages once more, and destroying and making a queue does not break up and make
+// one each time.
+
+// The lock is held.
+static void leave_piece(struct dock_arena *a, uint64_t next)
+{
+    if (a->filled >= FILLED && dock_huge_wanted())
+        dock_huge_collapse((uintptr_t)dock_arena_at(a, a->piece), DOCK_HUGE_BYTES);
+    a->piece = next;
+    a->filled = 0;
+}
+
+// [off, off + size) has memory from now on.
+static void fill(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    pthread_mutex_lock(&a->lock);
+    for (uint64_t at = off, end = off + size, to; at < end; at = to) {
+        uint64_t piece = at & ~(DOCK_HUGE_BYTES - 1ull);
+        to = piece + DOCK_HUGE_BYTES < end ? piece + DOCK_HUGE_BYTES : end;
+        if (piece > a->piece)
+            leave_piece(a, piece);
+        if (piece == a->piece)
+            a->filled += to - at;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+// The lock is held. What was never filled is not told apart: then the piece is taken for emptier than it is.
+static void drain(struct dock_arena *a, uint64_t off, uint64_t size)
+{
+    uint64_t from = off > a->piece ? off : a->piece,
+             to = off + size < a->piece + DOCK_HUGE_BYTES ? off + size : a->piece + DOCK_HUGE_BYTES;
+
+    if (from < to)
+        a->filled -= to - from < a->filled ? to - from : a->filled;
+}
+
 // A forked child has the descriptor, and none of the memory.
 static bool is_ours(const struct dock_arena *a)
 {
@@ -162,6 +203,7 @@ static void give_now(struct dock_arena *a, uint64_t off, uint64_t size)
 {
     erase(a, off, size, dock_extent_give(&a->free, &a->spare, off, size, a->view.shift));
     dock_extent_unstock(&a->spare);
+    drain(a, off, size);
     a->used -= size;
 }
 
@@ -265,6 +307,7 @@ int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64
         give(a, at, up(size, GRAIN));
         return ret;
     }
+    fill(a, at, up(size, GRAIN));
     *off = at;
     return 0;
 }
@@ -283,7 +326,7 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
 
     a->free = a->spare = a->held = NULL;
     dock_set32(&a->holding, 0);
-    a->size = a->used = 0;
+    a->size = a->used = a->piece = a->filled = 0;
     ret = make_file(&fd);
     if (ret)
         return ret;

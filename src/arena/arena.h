@@ -86,6 +86,8 @@ struct dock_arena {
     dock_a32 holding;          // changed under the lock
     uint64_t size;             // of the file: a multiple of the window size
     uint64_t used;
+    uint64_t piece;  // of 2 MiB, of the file: the one that fills up,
+    uint64_t filled; // and its bytes that have memory
 };
 
 // Make the memfd (sealed against shrinking) with its first window. `first` bytes at offset 0 are reserved

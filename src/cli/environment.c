@@ -8,7 +8,7 @@ static const struct dock_variable variables[] = {
     {"DRYDOCK_PROFILE", "whose adapter's choices: strict, mlx5, rxe or udma; then switches"},
     {"DRYDOCK_EVENTS", "completion events: exact, or noisy (some that nothing stands behind)"},
     {"DRYDOCK_ADOPT", "registered memory moves into the arena: inner, on or off"},
-    {"DRYDOCK_HUGE", "memory that moves there gets huge pages: on or off"},
+    {"DRYDOCK_HUGE", "memory there is given huge pages: on or off"},
     {"DRYDOCK_STOP", "threads stand still while memory moves: by auto, ptrace or signal"},
     {"DRYDOCK_SEED", "seed of every random decision"},
     {"DRYDOCK_STOPPED_MS", "patience with a stopped process that holds a lock, in milliseconds"},
