@@ -3,6 +3,7 @@
 // Sleep protocol: set `asleep`, full fence, look for work, sleep; who makes work: write it, full fence, look
 // at `asleep`. One of the two sees the other (the store-buffering litmus in tests/unit/device).
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -215,12 +216,20 @@ static void sleep_once(struct dock_dev *dev, uint64_t ns)
     dock_set32(&dev->port->asleep, DOCK_AWAKE); // the bell's count is kept by the kernel: nothing to order
 }
 
+// Whoever moves memory tells it from the program's threads from `known` on.
+struct birth {
+    struct dock_dev *dev;
+    sem_t known;
+};
+
 static void *engine(void *arg)
 {
-    struct dock_dev *dev = arg;
+    struct birth *birth = arg;
+    struct dock_dev *dev = birth->dev;
     uint64_t last_work = dock_now_ns(), last_look = 0;
 
     dock_adopt_engine(&dev->adopt, true);
+    sem_post(&birth->known); // `birth` is gone after this
     while (!dock_acquire32(&dev->stop)) {
         bool any = turn(dev);
         watch(dev);
@@ -249,13 +258,18 @@ static int add(struct dock_dev *dev, int fd, uint32_t tag)
 // The program's signals are the program's: the engine takes none.
 static int start_thread(struct dock_dev *dev)
 {
+    struct birth birth = {.dev = dev};
     sigset_t all, old;
     int err;
 
+    sem_init(&birth.known, 0, 0);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    err = pthread_create(&dev->engine, NULL, engine, dev);
+    err = pthread_create(&dev->engine, NULL, engine, &birth);
+    while (!err && sem_wait(&birth.known))
+        ;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    sem_destroy(&birth.known);
     if (err)
         return -err;
     pthread_setname_np(dev->engine, "drydock");
