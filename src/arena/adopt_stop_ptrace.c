@@ -20,6 +20,9 @@
 #define STACK_BYTES 65536u
 #define PATIENCE_NS 500000000ull // for one thread to stop: one that waits in vfork stops only at the exec
 
+#define TURNS 32u // that others get, before we sleep: a real-time helper gives none to those below it
+#define NAP_NS 50000
+
 #define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
 
 enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
@@ -68,9 +71,10 @@ static bool is_group_stop(int status)
 // The stop that was asked for, or another one that came first: the thread stands still either way.
 static bool await_stop(struct dock_stop_thread *t)
 {
+    const struct timespec nap = {.tv_nsec = NAP_NS};
     uint64_t start = dock_now_ns();
 
-    for (;;) {
+    for (unsigned turn = 0;; turn++) {
         int status = 0;
         long ret = dock_rawcall(SYS_wait4, t->tid, (long)&status, __WALL | WNOHANG, 0, 0, 0);
 
@@ -86,7 +90,10 @@ static bool await_stop(struct dock_stop_thread *t)
             return false;
         if (dock_now_ns() - start > PATIENCE_NS)
             return false;
-        dock_rawcall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        if (turn < TURNS)
+            dock_rawcall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        else
+            dock_rawcall(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);
     }
 }
 
@@ -274,7 +281,7 @@ static uint32_t start_helper(int (*body)(void *))
     stop.refused = false;
     dock_threads_begin();
     dock_set32(&stop.state, WORKING); // the clone orders it
-    // No signal tells of its end: a program that waits for its children does not meet it.
+    // No signal tells of its end: who waits for children as usual does not meet it.
     tid = clone(body, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);
     if (tid < 0)
         return FAILED;

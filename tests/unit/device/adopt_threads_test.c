@@ -14,6 +14,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -347,9 +348,8 @@ static void a_handler_ends_a_call(void **state)
 }
 
 // Nobody may trace at all.
-static int not_allowed(void *arg)
+static bool refuse_ptrace(void)
 {
-    (void)arg;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
@@ -358,9 +358,99 @@ static int not_allowed(void *arg)
     };
     struct sock_fprog p = {.len = 4, .filter = code};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
+static int not_allowed(void *arg)
+{
+    (void)arg;
+    return refuse_ptrace() ? under_threads(NULL) : 77;
+}
+
+// Its engine is no thread of the program, from the first moment on: nobody must be stopped.
+static int alone_from_the_first(void *arg)
+{
+    char *p = mmap(NULL, BUSY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    (void)arg;
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    if (p == MAP_FAILED || !refuse_ptrace())
         return 77;
-    return under_threads(NULL);
+    for (unsigned i = 0; i < 50; i++) {
+        if (dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+            return 1;
+        if (dev->adopt.mode == DOCK_ADOPT_OFF)
+            return 77;
+        if (dock_mr_register(dev, pd, (uintptr_t)p, BUSY_PAGE, (uintptr_t)p, BUSY_RIGHTS, &mr))
+            return 2;
+        if (dock_peek64(&dev->port->adopt.bytes) != BUSY_PAGE)
+            return 3;
+        if (dock_mr_deregister(mr) || dock_pd_destroy(dev, pd) || dock_dev_close(dev))
+            return 4;
+    }
+    return 0;
+}
+
+// ---- a real-time thread that registers on the processor of those which it waits for
+
+static void *by_the_side(void *arg)
+{
+    for (uint64_t n = 0; dock_peek32(&busy.go); n++)
+        dock_set64((dock_a64 *)arg + n % 512, n);
+    return NULL;
+}
+
+static int in_real_time(void *arg)
+{
+    const struct sched_param other = {0}, real = {.sched_priority = 10};
+    char *p = mmap(NULL, BUSY_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    cpu_set_t one;
+    pthread_t t;
+    uint32_t pd;
+    unsigned adopted = 0;
+
+    (void)arg;
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (p == MAP_FAILED || sched_setaffinity(0, sizeof one, &one) || dock_dev_open(NULL, &dev) ||
+        dock_pd_create(dev, &pd))
+        return 1;
+    dock_set32(&busy.go, 1);
+    if (dev->adopt.mode == DOCK_ADOPT_OFF)
+        return 77;
+    if (pthread_create(&t, NULL, by_the_side, p) || pthread_setschedparam(t, SCHED_OTHER, &other))
+        return 2;
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &real))
+        return 77;
+    for (unsigned i = 0; i < 10; i++) {
+        if (dock_mr_register(dev, pd, (uintptr_t)p, BUSY_PAGE, (uintptr_t)p, BUSY_RIGHTS, &mr))
+            return 3;
+        adopted += dock_peek64(&dev->port->adopt.bytes) == BUSY_PAGE;
+        if (dock_mr_deregister(mr))
+            return 4;
+    }
+    dock_set32(&busy.go, 0);
+    pthread_join(t, NULL);
+    fprintf(stderr, "in real time: adopted %u of 10\n", adopted);
+    return adopted >= 5 ? 0 : 5; // now and then the kernel holds real-time threads back
+}
+
+static void beside_an_engine_that_has_just_begun(void **state)
+{
+    (void)state;
+    expect(alone_from_the_first, NULL);
+}
+
+static void by_a_thread_in_real_time(void **state)
+{
+    (void)state;
+    expect(in_real_time, NULL);
 }
 
 static void where_nobody_can_be_stopped(void **state)
@@ -438,9 +528,14 @@ int main(void)
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_store_is_lost),      cmocka_unit_test(no_store_is_lost_in_a_container),
-        cmocka_unit_test(a_handler_ends_a_call), cmocka_unit_test(where_nobody_can_be_stopped),
-        cmocka_unit_test(under_a_debugger),      cmocka_unit_test(under_gdb_itself),
+        cmocka_unit_test(no_store_is_lost),
+        cmocka_unit_test(no_store_is_lost_in_a_container),
+        cmocka_unit_test(a_handler_ends_a_call),
+        cmocka_unit_test(by_a_thread_in_real_time),
+        cmocka_unit_test(beside_an_engine_that_has_just_begun),
+        cmocka_unit_test(where_nobody_can_be_stopped),
+        cmocka_unit_test(under_a_debugger),
+        cmocka_unit_test(under_gdb_itself),
         cmocka_unit_test(killed_in_the_middle),
     };
 
