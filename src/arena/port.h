@@ -112,7 +112,8 @@ enum dock_seg_kind {
 
 #define DOCK_SEG_PLAIN (~0ull)              // dock_segrec.off of memory that is not in the arena
 #define DOCK_SEG_PIECES ((uint64_t)1 << 62) // set in it: the rest is where a table of pieces lies
-#define DOCK_PIECES_MAX 1024u
+#define DOCK_PIECES_MAX                                                                                      \
+    65536u // each is a mapping of the owner: it has not so many, unless its system allows more
 
 // The parts of a segment that lie in the arena, ascending by address; between them it is plain. A part has a
 // sum of its own: it is looked at again whenever a request goes on to it.

@@ -160,7 +160,7 @@ void dock_segrec_clear(struct dock_dev *dev, uint32_t tid)
 static int write_pieces(struct dock_dev *dev, struct dock_mr *mr)
 {
     const struct dock_hold *h = &mr->hold;
-    uint32_t count = h->pieces < DOCK_PIECES_MAX ? h->pieces : DOCK_PIECES_MAX;
+    uint32_t count = h->pieces;
     struct dock_segpieces *t;
     int err;
 
@@ -168,6 +168,10 @@ static int write_pieces(struct dock_dev *dev, struct dock_mr *mr)
     mr->off = count ? h->piece[0].off : DOCK_SEG_PLAIN;
     if (!count || h->piece[0].len == mr->len)
         return 0;
+    if (count > DOCK_PIECES_MAX) // a peer would reach the others beside those who reach them mapped
+        return dock_refuse(-ENOMEM,
+                           "a region that lies in the arena in %u pieces: at most %u are told to peers",
+                           count, DOCK_PIECES_MAX);
     mr->table_bytes = sizeof *t + count * sizeof *t->piece;
     err = dock_arena_alloc(&dev->arena, mr->table_bytes, 64, &mr->table);
     if (err) {
