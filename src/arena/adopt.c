@@ -224,6 +224,18 @@ static void wish_for(struct survey *s, uint64_t lo, uint64_t hi)
     grown[s->wishes++] = (struct range){lo, hi};
 }
 
+// All but what the device itself works with.
+static void wish_around(struct survey *s, uint64_t lo, uint64_t hi)
+{
+    for (uint64_t first, end; lo < hi && dock_self_in(lo, hi, &first, &end); lo = end) {
+        if (lo < first)
+            wish_for(s, lo, first);
+        refuse(s->a, DOCK_WHY_KIND, first, end);
+    }
+    if (lo < hi)
+        wish_for(s, lo, hi);
+}
+
 // The pages of a mapping that the registration may have.
 static void consider(struct survey *s, const struct dock_vma *v)
 {
@@ -243,7 +255,7 @@ static void consider(struct survey *s, const struct dock_vma *v)
     if (v->kind == DOCK_VMA_FILE && !v->shared)
         dock_fit_find_data();
     if (dock_vma_fits(v))
-        wish_for(s, lo, hi);
+        wish_around(s, lo, hi);
     else
         refuse(s->a, v->kind == DOCK_VMA_STACK ? DOCK_WHY_STACK : DOCK_WHY_KIND, lo, hi);
 }

@@ -93,6 +93,8 @@ struct dock_adopt {
     const struct dock_adopt_ops *ops;
     void *user;
     struct dock_mirror *mirrors;
+    const void *self; // the device, in pages of its own
+    size_t self_bytes;
     struct dock_run kept[DOCK_ADOPT_KEPT]; // pages that have moved back and are still there, the oldest first
     unsigned keeps;
     bool large;         // the registration that moves in is

@@ -20,7 +20,7 @@ static uint64_t page_count(const struct dock_adopt *a)
     return dock_mirror_size(a) / dock_page();
 }
 
-static size_t table_bytes(const struct dock_adopt *a)
+size_t dock_mirror_bytes(const struct dock_adopt *a)
 {
     return sizeof(struct dock_mirror) + page_count(a) * sizeof(uint32_t) +
            (dock_mirror_size(a) >> DOCK_HUGE_SHIFT) + 1;
@@ -37,13 +37,13 @@ static bool is_free(const struct dock_mirror *m, uint64_t lo, uint64_t hi)
 // A move looks at it while pages of the program are not in their place, so it does not lie among those.
 static struct dock_mirror *make(struct dock_adopt *a, uint64_t va)
 {
-    struct dock_mirror *m = mmap(NULL, table_bytes(a), PROT_READ | PROT_WRITE,
+    struct dock_mirror *m = mmap(NULL, dock_mirror_bytes(a), PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (m == MAP_FAILED)
         return NULL;
     if (dock_arena_window(a->arena, &m->off)) {
-        munmap(m, table_bytes(a));
+        munmap(m, dock_mirror_bytes(a));
         return NULL;
     }
     m->va = va;
@@ -227,6 +227,6 @@ void dock_mirrors_close(struct dock_adopt *a)
         a->mirrors = m->next;
         dock_views_unlock();
         dock_park_close(a, m);
-        munmap(m, table_bytes(a));
+        munmap(m, dock_mirror_bytes(a));
     }
 }

@@ -64,6 +64,7 @@ struct dock_mirror {
 struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t hi);
 struct dock_mirror *dock_mirror_at(const struct dock_adopt *a, uint64_t off);
 uint64_t dock_mirror_size(const struct dock_adopt *a);
+size_t dock_mirror_bytes(const struct dock_adopt *a); // of a struct dock_mirror with what it counts
 // Does anybody hold what this page of the program was? The program may have put another one there.
 bool dock_mirror_held(const struct dock_adopt *a, uint64_t addr);
 // Take or leave the pages of [off, off + len), where they lie in mirrors.
@@ -94,6 +95,10 @@ bool dock_fit_headroom(uint64_t bytes);
 // pointer: pages from *first to *end. false: nothing.
 bool dock_fit_thread(uint64_t vlo, uint64_t vhi, uint64_t sp, uint64_t tp, uint64_t *first, uint64_t *end);
 
+// ---- adopt_self.c
+// What of [lo, hi) belongs to the device itself: the first run of pages. false: nothing.
+bool dock_self_in(uint64_t lo, uint64_t hi, uint64_t *first, uint64_t *end);
+
 // ---- adopt_holes.c
 #define DOCK_HOLES_FROM (1u << 20)  // bytes of a registration: in less there is nothing to save
 #define DOCK_HOLES_BACK_FROM 65536u // of a run that goes back: it may be a small piece of such a one
@@ -122,6 +127,7 @@ bool dock_huge_private(void);
 void dock_huge_return(const struct dock_mirror *m, uint64_t at, uint64_t off, uint64_t len);
 
 // ---- adopt_park.c: the program's own mappings wait while the arena's pages are in their place
+uint64_t dock_park_bytes(const struct dock_adopt *a); // of the bits of a mirror
 extern dock_a64 dock_park_blank; // bytes of address space without access in which nothing waits
 #define DOCK_PARK_FROM 65536u    // bytes of a registration: beside the copy it costs little from there on
 // Before the stop in which a run moves in; the views' lock is held.

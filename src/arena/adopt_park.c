@@ -43,7 +43,7 @@ static long map_own(uint64_t at, uint64_t len, int prot, int flags)
 
 // ---- which wait
 
-static uint64_t bit_bytes(const struct dock_adopt *a)
+uint64_t dock_park_bytes(const struct dock_adopt *a)
 {
     return (dock_mirror_size(a) / dock_page() + 63) / 64 * sizeof(uint64_t);
 }
@@ -119,15 +119,15 @@ static uint64_t room_bytes(const struct dock_adopt *a)
 
 static bool reserve(const struct dock_adopt *a, struct dock_park *p)
 {
-    void *bit =
-        mmap(NULL, bit_bytes(a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *bit = mmap(NULL, dock_park_bytes(a), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     void *room = MAP_FAILED;
 
     if (bit != MAP_FAILED)
         room = mmap(NULL, room_bytes(a), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
         if (bit != MAP_FAILED)
-            munmap(bit, bit_bytes(a));
+            munmap(bit, dock_park_bytes(a));
         return false;
     }
     munlock(room, room_bytes(a)); // of an earlier mlockall(MCL_FUTURE)
@@ -154,7 +154,7 @@ void dock_park_close(const struct dock_adopt *a, struct dock_mirror *m)
         return;
     dock_count64(&dock_park_blank, p->pages * dock_page() - room_bytes(a));
     munmap(p->room, room_bytes(a));
-    munmap(p->bit, bit_bytes(a));
+    munmap(p->bit, dock_park_bytes(a));
     *p = (struct dock_park){0};
 }
 

@@ -62,7 +62,8 @@ int dock_threads_pass(dock_threads_take *take);
 
 // ---- adopt_stop_ptrace.c: by a helper that traces them
 bool dock_ptrace_prepare(void);
-bool dock_ptrace_refused(void); // the last one that failed: the kernel does not let us trace
+const void *dock_ptrace_stack(size_t *bytes); // of the helper; NULL: there is none yet
+bool dock_ptrace_refused(void);               // the last one that failed: the kernel does not let us trace
 // As dock_stop_fork wants it. forked: in the parent.
 bool dock_ptrace_fork(void (*at_clone)(void));
 bool dock_ptrace_forked(void);

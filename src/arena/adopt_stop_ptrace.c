@@ -249,6 +249,12 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
 
 // ---- the caller
 
+const void *dock_ptrace_stack(size_t *bytes)
+{
+    *bytes = STACK_BYTES;
+    return stop.stack;
+}
+
 bool dock_ptrace_prepare(void)
 {
     void *room = stop.stack;
