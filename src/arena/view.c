@@ -176,34 +176,28 @@ int dock_view_seclude(void *base, size_t bytes)
     return (int)(ret ? ret : dock_rawcall(SYS_madvise, (long)base, (long)bytes, MADV_DONTFORK, 0, 0, 0));
 }
 
-// Where it lies as it does in the file, modulo a huge page: the kernel maps one as such only then.
-static char *find_place(size_t size)
+// An address that lies as the offset does, modulo a huge page: the kernel maps one as such only then. It is
+// free, unless somebody has just taken it; NULL: anywhere.
+static void *aligned_place(size_t size)
 {
-    size_t more = size < HUGE_BYTES ? 0 : HUGE_BYTES, before;
-    char *p = mmap(NULL, size + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = size < HUGE_BYTES ? MAP_FAILED
+                                : mmap(NULL, size + HUGE_BYTES, PROT_NONE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (p == MAP_FAILED)
         return NULL;
-    before = more ? -(uintptr_t)p & (HUGE_BYTES - 1) : 0;
-    if (before)
-        munmap(p, before);
-    if (more - before)
-        munmap(p + before + size, more - before);
-    return p + before;
+    munmap(p, size + HUGE_BYTES);
+    return p + (-(uintptr_t)p & (HUGE_BYTES - 1));
 }
 
 // Map one window, without access: only an accessible mapping is filled by mlockall. The wish of an earlier
 // mlockall(MCL_FUTURE) ends with munlock.
 static char *map_window(int fd, uint64_t off, size_t size)
 {
-    char *base = find_place(size);
+    char *base = mmap(aligned_place(size), size, PROT_NONE, MAP_SHARED, fd, (off_t)off);
 
-    if (!base)
+    if (base == MAP_FAILED)
         return NULL;
-    if (mmap(base, size, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, (off_t)off) == MAP_FAILED) {
-        munmap(base, size);
-        return NULL;
-    }
     munlock(base, size);
     int ret = dock_view_seclude(base, size);
     if (ret) {
