@@ -154,6 +154,17 @@ struct dock_segrec {
     uint32_t sum;      // of all above but generation
 };
 
+// In the upper part of a generation: nobody has found the entry yet. Who reads the entry takes that out
+// first, by a read-modify-write of the word that says whether it stands; so who takes it away knows whether
+// anybody is to be waited for. A word of which bits have flipped does not say so.
+#define DOCK_SEG_NEW (0xa9c5ull << 48)
+#define DOCK_SEG_NEWNESS (0xffffull << 48)
+
+static inline bool dock_seg_is_new(uint64_t generation)
+{
+    return (generation & DOCK_SEG_NEWNESS) == DOCK_SEG_NEW;
+}
+
 static_assert(sizeof(struct dock_segrec) == 64, "a segment entry is one cache line");
 
 // An entry is read and written word by word while others may be at it; generation and sum tell whether what

@@ -42,9 +42,9 @@ const struct dock_lkey *dock_sq_other_lkey(struct dock_sq *sq, uint64_t name)
 {
     const struct dock_dev *dev = sq->qp->dev;
     uint32_t tid = (uint32_t)name >> 8;
-    const struct dock_lkey *l = &dev->lkeys[tid < dev->nsegments ? tid : 0];
+    struct dock_lkey *l = &dev->lkeys[tid < dev->nsegments ? tid : 0];
 
-    return sq->lkey = dock_acquire64(&l->name) == name ? l : dev->lkeys; // pairs with mr.c
+    return sq->lkey = dock_lkey_found(l, name) ? l : dev->lkeys;
 }
 
 // The remote key of a WRITE at `b`, whose second word is `target`.

@@ -186,7 +186,7 @@ struct dock_lkey {
     uint64_t mapped, room; // the longest part that is mapped, below 2^63; room 0: none
 };
 
-// A key as a queue of the domain `pd`, which is never 0, names it.
+// A key as a queue of the domain `pd`, which is never 0 and below 2^31, names it.
 static inline uint64_t dock_lkey_name(uint32_t pd, uint32_t key)
 {
     return (uint64_t)pd << 32 | key;
@@ -546,9 +546,12 @@ bool dock_rq_tell(struct dock_rq *rq, uint32_t number, uint64_t mark);
 // Nobody can find the region: let it name what `to` does, or what it did before, and publish it.
 int dock_mr_move(struct dock_mr *mr, const struct dock_mr *to);
 void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr);
-void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr);
 void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn);
-void dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
+// true: somebody may have found it, and has to be waited for.
+bool dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr);
+bool dock_segrec_clear(struct dock_dev *dev, uint32_t tid);
+// Does a local key of that name stand here? From now on it counts as found.
+bool dock_lkey_found(struct dock_lkey *l, uint64_t name);
 extern const struct dock_adopt_ops dock_mr_adopt_ops;
 
 // ---- many.c: NULL where the tid is not one of several segments

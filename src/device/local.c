@@ -8,12 +8,13 @@ static bool covers(const struct dock_lkey *l, uint64_t va, uint64_t len, uint32_
 }
 
 // Raw producers leave the key unwritten: any region of the domain that covers the range will do.
-static const struct dock_lkey *by_range(struct dock_dev *dev, const struct dock_xfer *x,
-                                        const struct dock_sge_local *sge, uint32_t need)
+static struct dock_lkey *by_range(struct dock_dev *dev, const struct dock_xfer *x,
+                                  const struct dock_sge_local *sge, uint32_t need)
 {
     for (uint32_t tid = 1; tid <= dock_peek32(&dev->tid_high); tid++) {
-        const struct dock_lkey *l = &dev->lkeys[tid];
-        if (dock_acquire64(&l->name) >> 32 == x->pd && !(l->access & DOCK_ACCESS_NOTHING) &&
+        struct dock_lkey *l = &dev->lkeys[tid];
+        uint64_t name = dock_lkey_name(x->pd, (uint32_t)dock_peek64(&l->name));
+        if (dock_lkey_found(l, name) && !(l->access & DOCK_ACCESS_NOTHING) &&
             covers(l, sge->va, sge->len, need))
             return l;
     }
@@ -64,7 +65,7 @@ static uint32_t __attribute__((cold)) no_region(const struct dock_sge_local *sge
 uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const struct dock_sge_local *sge,
                        uint32_t skip, uint32_t need, struct dock_span *out)
 {
-    const struct dock_lkey *l;
+    struct dock_lkey *l;
 
     if (__builtin_expect(!sge->len, 0)) { // names no byte, so no region either
         *out = (struct dock_span){.plain = sge->va};
@@ -73,8 +74,9 @@ uint32_t dock_up_local(struct dock_dev *dev, const struct dock_xfer *x, const st
     if (__builtin_expect(x->keyed, 1)) {
         uint32_t tid = sge->key >> 8;
         l = tid < dev->nsegments ? &dev->lkeys[tid] : &dev->lkeys[0];
-        // pairs with dock_lkey_publish; entry 0 is never given a key
-        if (__builtin_expect(dock_acquire64(&l->name) != dock_lkey_name(x->pd, sge->key) ||
+        uint64_t name = dock_lkey_name(x->pd, sge->key);
+        // pairs with publish_lkey; entry 0 is never given a key
+        if (__builtin_expect((dock_acquire64(&l->name) != name && !dock_lkey_found(l, name)) ||
                                  !covers(l, sge->va, sge->len, need),
                              0))
             return no_region(sge, need);

@@ -98,7 +98,19 @@ static void find_longest(struct dock_dev *dev, const struct dock_mr *mr, struct 
     l->at = longest ? dock_view_at(&dev->arena.view, longest->off, longest->len) : NULL;
 }
 
-void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
+// In the name of a local key that nobody has found yet, as DOCK_SEG_NEW in an entry.
+#define LKEY_NEW ((uint64_t)1 << 63)
+
+bool dock_lkey_found(struct dock_lkey *l, uint64_t name)
+{
+    uint64_t seen = dock_acquire64(&l->name); // pairs with publish_lkey
+
+    if (seen != (name | LKEY_NEW))
+        return seen == name;
+    return dock_claim64(&l->name, &seen, name) || seen == name; // pairs with dock_lkey_clear
+}
+
+static void publish_lkey(struct dock_dev *dev, const struct dock_mr *mr, uint64_t new)
 {
     struct dock_lkey *l = &dev->lkeys[mr->tid];
 
@@ -114,15 +126,24 @@ void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
     } else {
         find_longest(dev, mr, l);
     }
-    dock_publish64(&l->name, dock_lkey_name(mr->pd, mr->lkey)); // pairs with the acquires in local.c, fast.c
+    dock_publish64(&l->name,
+                   dock_lkey_name(mr->pd, mr->lkey) | new); // pairs with dock_lkey_found, and fast.c
 }
 
-void dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr)
+void dock_lkey_publish(struct dock_dev *dev, const struct dock_mr *mr)
 {
-    dock_publish64(&dev->lkeys[mr->tid].name, 0);
+    publish_lkey(dev, mr, 0);
 }
 
-void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn)
+bool dock_lkey_clear(struct dock_dev *dev, const struct dock_mr *mr)
+{
+    // pairs with dock_lkey_found
+    uint64_t was = atomic_exchange_explicit(&dev->lkeys[mr->tid].name, 0, memory_order_acq_rel);
+
+    return was && !(was & LKEY_NEW);
+}
+
+static void publish_segrec(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn, uint64_t new)
 {
     struct dock_segrec *rec = &dev->segments[mr->tid];
     uint32_t follows = mr->next ? mr->next->tid : qpn;
@@ -135,23 +156,30 @@ void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_
                             .access = mr->access,
                             .kind_qpn = mr->kind << 24 | follows,
                             .lkey = mr->lkey};
-    uint64_t generation = dock_peek64(&rec->generation) | 1;
+    uint64_t generation = (dock_peek64(&rec->generation) & ~DOCK_SEG_NEWNESS) | 1;
 
     s.sum = dock_segrec_sum(&s);
     dock_set64(&rec->generation, generation);
     dock_fence_store();
     dock_segrec_copy(rec, &s);
-    dock_publish64(&rec->generation, generation + 1); // pairs with the acquire in fabric/host/keys.c
+    dock_publish64(&rec->generation,
+                   (generation + 1) | new); // pairs with the acquire in fabric/host/keys.c
 }
 
-void dock_segrec_clear(struct dock_dev *dev, uint32_t tid)
+void dock_segrec_publish(struct dock_dev *dev, const struct dock_mr *mr, uint32_t qpn)
+{
+    publish_segrec(dev, mr, qpn, 0);
+}
+
+bool dock_segrec_clear(struct dock_dev *dev, uint32_t tid)
 {
     struct dock_segrec *rec = &dev->segments[tid], none = {.kind_qpn = DOCK_SEG_FREE << 24, .sum = 1};
+    // Odd: refused until it is published anew. Pairs with the claim in fabric/host/keys.c.
+    uint64_t was = atomic_fetch_or_explicit(&rec->generation, 1, memory_order_acq_rel);
 
-    dock_set64(&rec->generation,
-               dock_peek64(&rec->generation) | 1); // odd: refused until it is published anew
     dock_fence_store();
     dock_segrec_copy(rec, &none);
+    return !dock_seg_is_new(was);
 }
 
 // ---- where the memory is: in the arena, plain and reachable through the kernel, or part this and part that
@@ -344,9 +372,9 @@ static int place(struct dock_dev *dev, struct dock_mr *mr)
             leave_memory(dev, mr);
     }
     if (!err) {
-        dock_lkey_publish(dev, mr);
+        publish_lkey(dev, mr, LKEY_NEW);
         if (!mr->implicit)
-            dock_segrec_publish(dev, mr, 0);
+            publish_segrec(dev, mr, 0, DOCK_SEG_NEW);
         dock_many_join(dev, mr);
     }
     if (adopt) {
@@ -525,10 +553,10 @@ static void give_keys_back(struct dock_dev *dev, struct dock_mr *mr, bool live)
         dock_adopt_unlock();
 }
 
-// Take its keys away, and wait for those who had found them. -EBUSY: it stays.
+// Take its keys away, and wait for those who had found them, if anybody had. -EBUSY: it stays.
 static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
 {
-    bool mapped, live;
+    bool mapped, live, found = true;
     uint32_t windows;
 
     pthread_mutex_lock(&dev->lock);
@@ -538,17 +566,20 @@ static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
     mapped = dock_seg_mapped(dev, mr->tid);
     live = !(dock_peek64(&dev->segments[mr->tid].generation) & 1); // else a peer has invalidated it
     if (!windows && !mapped) {
-        dock_lkey_clear(dev, mr); // from here on no window is bound to it
+        bool own = dock_lkey_clear(dev, mr); // from here on no window is bound to it
         dock_many_leave(dev, mr);
-        dock_segrec_clear(dev, mr->tid);
+        bool peers = dock_segrec_clear(dev, mr->tid) && !mr->implicit;
+        found = own || peers || mr->many;
     }
     pthread_mutex_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
     if (!mapped) {
         dock_port_moment(dev->port, DOCK_AT_DEREGISTER, mr->tid, mr->len);
-        dock_quiesce(dev, NULL);
-        mapped = dock_seg_mapped(dev, mr->tid); // by one who looked just before
+        if (found) {
+            dock_quiesce(dev, NULL);
+            mapped = dock_seg_mapped(dev, mr->tid); // by one who looked just before
+        }
         if (mapped)
             give_keys_back(dev, mr, live);
     }

@@ -92,8 +92,9 @@ static bool may_bind(const struct dock_sq *sq, const struct dock_mr *mw, const s
         return false; // type 2: once, until it is invalidated
     if (!mr || mr->kind != DOCK_SEG_MR || mr->pd != mw->pd)
         return false;
-    if (dock_peek64(&mr->dev->lkeys[mr->tid].name) !=
-        dock_lkey_name(mr->pd, x->notify_token)) // cleared under the lock when the region goes
+    if (!dock_lkey_found(
+            &mr->dev->lkeys[mr->tid],
+            dock_lkey_name(mr->pd, x->notify_token))) // cleared under the lock when the region goes
         return false;
     if (!(mr->access & DOCK_ACCESS_MW_BIND))
         return false;

@@ -12,9 +12,9 @@
  *   arena/adopt_stop_signal.c: answers let_go note_facts park;
  *   arena/domains.c: held; arena/idtable.c: dock_idtable_evict; arena/idtable.h: dock_idrec_evicted; base/log.c:
  *   dock_log_set_sink put; base/order.h: dock_fence_store; device/dev.c: make_port; device/engine.c: dock_engine_stop;
- *   device/identity.c: dock_identity; device/fast.c: dock_sq_other_lkey;
+ *   device/identity.c: dock_identity;
  *   device/straight.h: dock_straight_known dock_straight_source; device/run.h: dock_sq_tell; device/ids.c:
- *   make_block; device/local.c: dock_up_local; device/mark.c: dock_qp_flush; device/mr.c: dock_lkey_publish;
+ *   make_block; device/local.c: dock_up_local; device/mark.c: dock_qp_flush; device/mr.c: publish_lkey;
  *   device/poll.c: take_mark; device/raw.c: dock_raw_check_fetched take_direct; device/repair.c: free_hazards;
  *   device/retire.c: dock_sq_reap dock_up_finish; device/rq.c: dock_recv_end; device/sq.h: dock_sq_post
  *   dock_spin_unlock; fabric/host/send.c: read_ahead; ring/rqring.c: dock_rq_take_for; device/peers.c: end_relays;

@@ -18,7 +18,7 @@
  *   dock_quarantine_check dock_quiesce_locked; fabric/direct.h: dock_direct_open dock_direct_enter dock_direct_leave;
  *   fabric/fabric.h: dock_up_enter dock_up_leave; fabric/host/connect.c: answers dock_host_enter dock_host_pick;
  *   fabric/host/map.c: dock_fabric_map; fabric/host/xrc.c: dock_host_enter_shared look; device/local.c: dock_up_local;
- *   device/mr.c: dock_lkey_publish; device/ways.c: show_rest.
+ *   device/mr.c: publish_lkey; device/ways.c: show_rest.
  * show_rest publishes what the last leave did, under the token, where that is the leave's own.
  */
 #define VARS 3

@@ -115,15 +115,28 @@ struct dock_place dock_host_seek(struct dock_conn *c, const struct dock_rkey *k,
     return (struct dock_place){.at = own->base + before, .key = k, .va = va, .room = own->room - before};
 }
 
+// The entry stands, and its owner knows that somebody has found it; else the generation is odd.
+static uint64_t found(struct dock_segrec *rec)
+{
+    uint64_t seen = dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
+
+    while (__builtin_expect(dock_seg_is_new(seen) && !(seen & 1), 0)) {
+        uint64_t old = seen & ~DOCK_SEG_NEWNESS;
+        if (dock_claim64(&rec->generation, &seen, old)) // pairs with dock_segrec_clear
+            return old;
+    }
+    return seen;
+}
+
 // An entry as it stands, whole or not at all.
 static const struct dock_segrec *read_entry(struct dock_conn *c, uint32_t tid, struct dock_segrec *s,
                                             uint64_t *generation)
 {
-    const struct dock_segrec *rec = entry(c, tid);
+    struct dock_segrec *rec = entry(c, tid);
 
     if (!rec)
         return NULL;
-    *generation = dock_acquire64(&rec->generation); // pairs with the publish in mr.c; odd while it changes
+    *generation = found(rec);
     dock_segrec_copy(s, rec);
     return *generation & 1 || s->sum != dock_segrec_sum(s) ? NULL : rec;
 }

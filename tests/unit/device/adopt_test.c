@@ -323,6 +323,8 @@ static void refused_for_a_late_mapping(struct fix *f, struct dock_mr *mr)
     assert_true(dock_peek32(&late.dev->port->hazard_high) <= LATE + 1);
     dock_set32(&late.dev->port->hazard_high, LATE + 1);
     dock_probe_hook = is_mapped_late;
+    assert_true(
+        dock_lkey_found(&late.dev->lkeys[mr->tid], dock_lkey_name(mr->pd, mr->lkey))); // by who maps it
     assert_int_equal(dock_mr_deregister(mr), -EBUSY);
     assert_int_equal(pthread_join(late.adopter, NULL), 0);
     assert_false(late.before);
