@@ -9,6 +9,7 @@
 #include "arena/adopt_own.h"
 #include "arena/procfile.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #define HEADROOM_FROM 262144u            // less than this is not worth asking the cgroup
@@ -65,12 +66,12 @@ enum dock_adopt_mode dock_adopt_wanted(void)
 
 void dock_adopt_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    dock_lock_beside_forks(&lock);
 }
 
 void dock_adopt_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    dock_unlock_beside_forks(&lock);
 }
 
 dock_a64 dock_adopted_bytes;

@@ -13,6 +13,7 @@
 #include "arena/extent.h"
 #include "arena/huge.h"
 #include "base/filesize.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #define GRAIN 64u                        // a cache line: two allocations never share one
@@ -218,30 +219,30 @@ static void give_later(struct dock_arena *a, uint64_t off, uint64_t size)
 
 static void give(struct dock_arena *a, uint64_t off, uint64_t size)
 {
-    pthread_mutex_lock(&a->lock);
+    dock_lock(&a->lock);
     if (dock_peek32(&a->holding))
         give_later(a, off, size);
     else
         give_now(a, off, size);
-    pthread_mutex_unlock(&a->lock);
+    dock_unlock(&a->lock);
 }
 
 void dock_arena_hold(struct dock_arena *a)
 {
-    pthread_mutex_lock(&a->lock);
+    dock_lock(&a->lock);
     dock_set32(&a->holding, 1);
-    pthread_mutex_unlock(&a->lock);
+    dock_unlock(&a->lock);
 }
 
 void dock_arena_release(struct dock_arena *a)
 {
-    pthread_mutex_lock(&a->lock);
+    dock_lock(&a->lock);
     dock_set32(&a->holding, 0);
     while (a->held) {
         give_now(a, a->held->off, a->held->size);
         dock_extent_unstock(&a->held);
     }
-    pthread_mutex_unlock(&a->lock);
+    dock_unlock(&a->lock);
 }
 
 // What is allocated is accessible: dock_arena_at needs no length. `size` is a multiple of GRAIN and fits into
@@ -251,7 +252,7 @@ static int take(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *o
     bool found = false;
     int ret = 0;
 
-    pthread_mutex_lock(&a->lock);
+    dock_lock(&a->lock);
     if (dock_extent_stock(&a->spare)) {
         ret = -ENOMEM;
         goto unlock;
@@ -263,7 +264,7 @@ static int take(struct dock_arena *a, uint64_t size, uint64_t align, uint64_t *o
     else
         dock_extent_unstock(&a->spare);
 unlock:
-    pthread_mutex_unlock(&a->lock);
+    dock_unlock(&a->lock);
     if (ret || dock_view_at(&a->view, *off, size))
         return ret;
     give(a, *off, size);
@@ -302,7 +303,9 @@ int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64
 
     if (ret)
         return ret;
+    dock_uncancelled_begin();
     ret = back(a, at, size);
+    dock_uncancelled_end();
     if (ret) {
         give(a, at, up(size, GRAIN));
         return ret;
@@ -366,11 +369,11 @@ int dock_arena_window(struct dock_arena *a, uint64_t *off)
 
     if (!is_ours(a))
         return -EIO;
-    pthread_mutex_lock(&a->lock);
+    dock_lock(&a->lock);
     ret = lengthen(a);
     if (!ret)
         *off = a->size - ((uint64_t)1 << a->view.shift);
-    pthread_mutex_unlock(&a->lock);
+    dock_unlock(&a->lock);
     return ret;
 }
 

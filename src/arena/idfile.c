@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #define MAGIC 0x73644959524b4344u
@@ -27,12 +28,12 @@ static struct dock_idfile *files;
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&process_lock);
+    dock_lock_beside_forks(&process_lock);
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&process_lock);
+    dock_unlock_beside_forks(&process_lock);
 }
 
 void dock_idfile_watch_forks(void)
@@ -63,7 +64,7 @@ static int lock_header(int fd)
                        LOCK_PATIENCE_S);
             return -ETIMEDOUT;
         }
-        usleep(200);
+        dock_nap(200000);
     }
     if (ret)
         dock_error("locking the id table failed: %s", strerror(-ret));
@@ -85,7 +86,7 @@ int dock_idfile_lock(struct dock_idfile *f)
 {
     int ret;
 
-    pthread_mutex_lock(&process_lock);
+    dock_lock_beside_forks(&process_lock);
     if (still_ours(f)) {
         ret = lock_header(f->fd);
     } else {
@@ -93,7 +94,7 @@ int dock_idfile_lock(struct dock_idfile *f)
         ret = -EBADF;
     }
     if (ret)
-        pthread_mutex_unlock(&process_lock);
+        dock_unlock_beside_forks(&process_lock);
     else if (f->pid != getpid()) { // a child's first change
         memset(f->joined, 0, sizeof f->joined);
         dock_process_self(&f->self);
@@ -105,7 +106,7 @@ int dock_idfile_lock(struct dock_idfile *f)
 void dock_idfile_unlock(struct dock_idfile *f)
 {
     set_lock(f->fd, F_UNLCK, 0);
-    pthread_mutex_unlock(&process_lock);
+    dock_unlock_beside_forks(&process_lock);
 }
 
 static off_t slot_at(uint32_t slot)
@@ -253,7 +254,7 @@ int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out)
     struct stat st;
     int ret = 0;
 
-    pthread_mutex_lock(&process_lock);
+    dock_lock_beside_forks(&process_lock);
     // Asked by name: opening it, only to close it again, would drop the locks of this process.
     if (!fstatat(dir->fd, DOCK_IDFILE_NAME, &st, AT_SYMLINK_NOFOLLOW))
         for (f = files; f && (f->dev != st.st_dev || f->ino != st.st_ino);)
@@ -266,13 +267,13 @@ int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out)
         f->users++;
         *out = f;
     }
-    pthread_mutex_unlock(&process_lock);
+    dock_unlock_beside_forks(&process_lock);
     return ret;
 }
 
 void dock_idfile_close(struct dock_idfile *f)
 {
-    pthread_mutex_lock(&process_lock);
+    dock_lock_beside_forks(&process_lock);
     if (--f->users == 0) {
         struct dock_idfile **at = &files;
         while (*at != f)
@@ -283,5 +284,5 @@ void dock_idfile_close(struct dock_idfile *f)
             close(f->fd);
         free(f);
     }
-    pthread_mutex_unlock(&process_lock);
+    dock_unlock_beside_forks(&process_lock);
 }

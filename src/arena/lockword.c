@@ -55,15 +55,13 @@ static enum verdict judge(struct watch *watch, const struct dock_waiter *w, uint
 
 static void pause_for(const struct dock_waiter *w, uint64_t waited)
 {
-    struct timespec nap = {.tv_nsec = NAP_NS};
-
     if (waited < SPIN_NS) {
         dock_relax();
     } else if (waited < LOOK_NS) {
         sched_yield();
     } else {
         dock_idtable_beat(w->ids, w->me);
-        nanosleep(&nap, NULL);
+        dock_nap(NAP_NS);
     }
 }
 

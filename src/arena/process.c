@@ -9,21 +9,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/seed.h"
 
 static int read_text(const char *path, char *text, size_t size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
+    int fd = dock_open(path, O_RDONLY | O_CLOEXEC), ret;
     ssize_t n;
 
     if (fd < 0)
         return -errno;
+    dock_uncancelled_begin();
     do
         n = read(fd, text, size - 1);
     while (n < 0 && errno == EINTR);
+    dock_uncancelled_end();
     ret = n < 0 ? -errno : 0;
     text[n < 0 ? 0 : n] = '\0';
-    close(fd);
+    dock_close(fd);
     return ret;
 }
 
@@ -119,9 +122,12 @@ int dock_process_maps(int pid, const char *name)
     int found = 0;
 
     snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    dock_uncancelled_begin();
     FILE *f = fopen(path, "re");
-    if (!f)
-        return -errno;
+    if (!f) {
+        found = -errno;
+        goto end;
+    }
     while (!found && getline(&line, &room, f) > 0) {
         const char *base = strrchr(line, '/');
         found = base && !strncmp(base + 1, name, len);
@@ -131,5 +137,7 @@ int dock_process_maps(int pid, const char *name)
         found = -EIO;
     free(line);
     fclose(f);
+end:
+    dock_uncancelled_end();
     return found;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/filesize.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 #define SOCKET_NAME 14 // "/d4095.1048575": where /proc is missing, a socket is reached by its whole path
@@ -99,7 +100,7 @@ int dock_rundir_open(const char *wanted, struct dock_rundir *out)
         dock_error("making the runtime directory %s failed: %s", dir.path, strerror(-ret));
         return ret;
     }
-    dir.fd = open(dir.path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    dir.fd = dock_open(dir.path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir.fd < 0) {
         ret = errno == ELOOP ? -ENOTDIR : -errno;
         dock_error("runtime directory %s refused: %s", dir.path,
@@ -109,7 +110,7 @@ int dock_rundir_open(const char *wanted, struct dock_rundir *out)
     }
     ret = check(dir.fd, dir.path);
     if (ret) {
-        close(dir.fd);
+        dock_close(dir.fd);
         return ret;
     }
     *out = dir;
@@ -118,7 +119,7 @@ int dock_rundir_open(const char *wanted, struct dock_rundir *out)
 
 void dock_rundir_close(struct dock_rundir *dir)
 {
-    close(dir->fd);
+    dock_close(dir->fd);
     dir->fd = -1;
 }
 
@@ -128,14 +129,18 @@ int dock_rundir_size(int fd, size_t size)
     int err;
 
     dock_filesize_begin(&limit);
+    dock_uncancelled_begin();
     err = -posix_fallocate(fd, 0, (off_t)size);
+    dock_uncancelled_end();
     dock_filesize_end(&limit);
     return err;
 }
 
 static int open_table(const struct dock_rundir *dir, const char *name, size_t size)
 {
+    dock_uncancelled_begin();
     int fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), err;
+    dock_uncancelled_end();
     struct stat st;
 
     if (fd < 0)
@@ -147,7 +152,7 @@ static int open_table(const struct dock_rundir *dir, const char *name, size_t si
         err = dock_rundir_size(fd, size);
     if (!err)
         return fd;
-    close(fd);
+    dock_close(fd);
     return err;
 }
 
@@ -159,7 +164,7 @@ int dock_rundir_map(const struct dock_rundir *dir, const char *name, size_t size
     if (!err) {
         map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         err = map == MAP_FAILED ? -errno : 0;
-        close(fd);
+        dock_close(fd);
     }
     if (err) {
         dock_error("table %s/%s: %s", dir->path, name,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
@@ -145,6 +146,7 @@ void dock_view_close(struct dock_view *v)
 {
     size_t size = (size_t)1 << v->shift;
 
+    dock_unsignalled_begin();
     dock_views_lock();
     for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         char *base = atomic_exchange(&v->window[i], NULL);
@@ -155,8 +157,9 @@ void dock_view_close(struct dock_view *v)
     }
     delist(v);
     dock_views_unlock();
+    dock_unsignalled_end();
     pthread_mutex_destroy(&v->lock);
-    close(v->fd);
+    dock_close(v->fd);
     v->fd = -1;
 }
 
@@ -260,10 +263,12 @@ char *dock_view_map(struct dock_view *v, unsigned window, uint64_t chunks)
 
     if (window >= DOCK_WINDOWS)
         return NULL;
+    dock_unsignalled_begin(); // a fork takes the views' lock
     pthread_mutex_lock(&v->lock);
     base = window_at(v, window);
     if (base && !open_chunks(v, window, base, chunks))
         base = NULL;
     pthread_mutex_unlock(&v->lock);
+    dock_unsignalled_end();
     return base;
 }

@@ -6,14 +6,14 @@ static struct dock_qp *next_in_need(struct dock_dev *dev)
 {
     struct dock_qp *qp;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (qp = dev->qps; qp; qp = qp->next)
         if (dock_peek32(&qp->rec->attention) & ~DOCK_ATTN_COMM ||
             (!dock_peek32(&qp->comm_told) && dock_peek32(&qp->rec->attention)))
             break;
     if (qp)
         atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return qp;
 }
 
@@ -99,7 +99,7 @@ static void fail_users(struct dock_dev *dev, struct dock_cq *cq)
 
 static void attend_cqs(struct dock_dev *dev)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
         if (dock_peek32(&cq->rec->attention))
             deliver_owed(cq);
@@ -108,7 +108,7 @@ static void attend_cqs(struct dock_dev *dev)
             fail_users(dev, cq);
         }
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 void dock_attend(struct dock_dev *dev)

@@ -36,21 +36,21 @@ static void publish(struct dock_bundle *g)
 
 static void enlist(struct dock_bundle *g)
 {
-    pthread_mutex_lock(&g->dev->lock);
+    dock_lock(&g->dev->lock);
     g->next = g->dev->bundles;
     g->dev->bundles = g;
-    pthread_mutex_unlock(&g->dev->lock);
+    dock_unlock(&g->dev->lock);
 }
 
 static void delist(struct dock_bundle *g)
 {
     struct dock_bundle **at = &g->dev->bundles;
 
-    pthread_mutex_lock(&g->dev->lock);
+    dock_lock(&g->dev->lock);
     while (*at != g)
         at = &(*at)->next;
     *at = g->next;
-    pthread_mutex_unlock(&g->dev->lock);
+    dock_unlock(&g->dev->lock);
 }
 
 int dock_bundle_create(struct dock_dev *dev, const struct dock_bundle_attr *attr, struct dock_bundle **out)
@@ -91,9 +91,9 @@ int dock_bundle_close(struct dock_bundle *g)
     struct dock_dev *dev = g->dev;
     uint32_t count;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     count = g->count;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (count)
         return dock_refuse(-EBUSY, "group %u still has %u members", g->number, count);
     dock_publish32(&g->rec->state, DOCK_GONE); // pairs with the acquire in dock_host_pick
@@ -128,7 +128,7 @@ int dock_bundle_join(struct dock_bundle *g, uint32_t number)
 {
     uint32_t n;
 
-    pthread_mutex_lock(&g->dev->lock);
+    dock_lock(&g->dev->lock);
     n = g->count;
     if (n < DOCK_BUNDLE_MAX) {
         g->count = n + 1;
@@ -138,14 +138,14 @@ int dock_bundle_join(struct dock_bundle *g, uint32_t number)
         dock_set32(&g->list->member[n], number);
         dock_publish32(&g->list->count, n + 1); // the member before the count; pairs with dock_host_pick
     }
-    pthread_mutex_unlock(&g->dev->lock);
+    dock_unlock(&g->dev->lock);
     return n < DOCK_BUNDLE_MAX ? 0 : dock_refuse(-EPERM, "group %u has its %u members", g->number, n);
 }
 
 // The last takes the place that becomes free: whoever picks meanwhile finds a member, old or new.
 void dock_bundle_leave(struct dock_bundle *g, uint32_t number)
 {
-    pthread_mutex_lock(&g->dev->lock);
+    dock_lock(&g->dev->lock);
     for (uint32_t i = 0; i < g->count; i++) {
         if (g->member[i] != number)
             continue;
@@ -154,7 +154,7 @@ void dock_bundle_leave(struct dock_bundle *g, uint32_t number)
         dock_publish32(&g->list->count, g->count); // pairs with dock_host_pick
         break;
     }
-    pthread_mutex_unlock(&g->dev->lock);
+    dock_unlock(&g->dev->lock);
 }
 
 // The flag stays while the group is empty: it keeps senders from ringing at every try. That the group has no
@@ -175,10 +175,10 @@ static void attend(struct dock_bundle *g)
 
 void dock_bundles_attend(struct dock_dev *dev)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (struct dock_bundle *g = dev->bundles; g; g = g->next)
         attend(g);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 dock_a32 *dock_bundle_events_got(struct dock_bundle *g)

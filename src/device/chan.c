@@ -81,10 +81,10 @@ static bool enough(const struct dock_cq *cq)
 
 void dock_cq_moderate(struct dock_cq *cq, uint32_t count, uint32_t period_us)
 {
-    pthread_mutex_lock(&cq->dev->lock); // with dock_cq_deliver_held
+    dock_lock(&cq->dev->lock); // with dock_cq_deliver_held
     cq->moderate_count = count;
     cq->moderate_us = period_us;
-    pthread_mutex_unlock(&cq->dev->lock);
+    dock_unlock(&cq->dev->lock);
 }
 
 void dock_cq_deliver(struct dock_cq *cq)
@@ -111,7 +111,7 @@ static bool due(const struct dock_cq *cq, uint64_t since)
 
 void dock_cq_deliver_held(struct dock_dev *dev)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (struct dock_cq *cq = dev->cqs; cq; cq = cq->next) {
         uint64_t since = dock_peek64(&cq->held_ns);
         if (!since || !due(cq, since) || !dock_claim64(&cq->held_ns, &since, 0))
@@ -119,7 +119,7 @@ void dock_cq_deliver_held(struct dock_dev *dev)
         atomic_fetch_sub_explicit(&dev->held_events, 1, memory_order_relaxed);
         deliver(cq);
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 static int got(struct dock_chan *chan, const struct dock_entry *e, void **cq_user)
@@ -128,7 +128,7 @@ static int got(struct dock_chan *chan, const struct dock_entry *e, void **cq_use
 
     cq->chan_events++;
     *cq_user = cq->user;
-    pthread_mutex_unlock(&chan->inbox.lock);
+    dock_unlock(&chan->inbox.lock);
     return 0;
 }
 
@@ -152,14 +152,14 @@ void dock_cq_ack(struct dock_cq *cq, unsigned n)
 {
     if (!cq->chan)
         return;
-    pthread_mutex_lock(&cq->chan->inbox.lock);
+    dock_lock(&cq->chan->inbox.lock);
     if (n > cq->chan_events - cq->chan_acked) {
         dock_error("CQ %u: %u events acknowledged, %u were got", cq->id, n, cq->chan_events - cq->chan_acked);
         n = cq->chan_events - cq->chan_acked;
     }
     cq->chan_acked += n;
     pthread_cond_broadcast(&cq->chan->acked);
-    pthread_mutex_unlock(&cq->chan->inbox.lock);
+    dock_unlock(&cq->chan->inbox.lock);
 }
 
 bool dock_cq_owes_acks(const struct dock_cq *cq)
@@ -168,9 +168,9 @@ bool dock_cq_owes_acks(const struct dock_cq *cq)
 
     if (!cq->chan)
         return owes;
-    pthread_mutex_lock(&cq->chan->inbox.lock);
+    dock_lock(&cq->chan->inbox.lock);
     owes |= cq->chan_acked != cq->chan_events;
-    pthread_mutex_unlock(&cq->chan->inbox.lock);
+    dock_unlock(&cq->chan->inbox.lock);
     return owes;
 }
 
@@ -178,9 +178,9 @@ bool dock_cq_owes_acks(const struct dock_cq *cq)
 void dock_chan_leave(struct dock_chan *chan, struct dock_cq *cq)
 {
     dock_inbox_forget(&chan->inbox, cq);
-    pthread_mutex_lock(&chan->inbox.lock);
+    dock_lock(&chan->inbox.lock);
     while (cq->chan_acked != cq->chan_events)
         pthread_cond_wait(&chan->acked, &chan->inbox.lock);
-    pthread_mutex_unlock(&chan->inbox.lock);
+    dock_unlock(&chan->inbox.lock);
     atomic_fetch_sub_explicit(&chan->users, 1, memory_order_release); // pairs with dock_chan_destroy
 }

@@ -26,7 +26,7 @@ static int take_away(struct dock_mr *mr)
     struct dock_dev *dev = mr->dev;
     uint32_t windows;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (dock_peek32(&mr->windows))
         dock_windows_settle(dev, mr);
     windows = dock_peek32(&mr->windows); // changed under dev->lock only
@@ -34,7 +34,7 @@ static int take_away(struct dock_mr *mr)
         dock_lkey_clear(dev, mr);
         dock_segrec_clear(dev, mr->tid);
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
     dock_quiesce(dev, NULL);
@@ -68,14 +68,14 @@ int dock_mr_find_handle(struct dock_dev *dev, uint32_t pd, uint32_t tid, struct 
 {
     struct dock_mr *mr = NULL;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (tid && tid < dev->nsegments)
         mr = dev->mr[tid];
     if (mr && (mr->pd != pd || mr->kind == DOCK_SEG_MW1 || mr->kind == DOCK_SEG_MW2))
         mr = NULL;
     if (mr)
         *out = *mr;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return mr ? 0 : -ENOENT;
 }
 

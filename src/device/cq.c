@@ -62,18 +62,18 @@ static int allocate(struct dock_cq *cq, const struct dock_cq_attr *attr)
 
 static void enlist(struct dock_dev *dev, struct dock_cq *cq)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     cq->next = dev->cqs;
     if (cq->next)
         cq->next->prev = cq;
     dev->cqs = cq;
     atomic_fetch_add_explicit(&dev->port->ncqs, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 static void delist(struct dock_dev *dev, struct dock_cq *cq)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (cq->prev)
         cq->prev->next = cq->next;
     else
@@ -81,7 +81,7 @@ static void delist(struct dock_dev *dev, struct dock_cq *cq)
     if (cq->next)
         cq->next->prev = cq->prev;
     atomic_fetch_sub_explicit(&dev->port->ncqs, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 int dock_cq_create(struct dock_dev *dev, const struct dock_cq_attr *attr, struct dock_cq **out)

@@ -48,9 +48,9 @@ int dock_cq_resize(struct dock_cq *cq, uint32_t depth)
     if (depth == 0 || depth > dev->limits.max_cqe)
         return dock_refuse(-EINVAL, "a CQ of %u entries, 1 to %u are possible", depth, dev->limits.max_cqe);
     dock_spin_lock(&cq->lock); // also of one that is polled without it: dock_cq_forget takes it always
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     err = known_by_address(cq) ? -EINVAL : move(cq, depth);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     dock_spin_unlock(&cq->lock);
     if (err == -EINVAL)
         return dock_refuse(err, "CQ %u is driven by its address: it stays where it is", cq->id);

@@ -318,7 +318,7 @@ int dock_dev_get(struct dock_dev **out)
 {
     int err = 0;
 
-    pthread_mutex_lock(&shared_lock);
+    dock_lock(&shared_lock);
     if (shared && shared_pid != getpid()) { // a forked child: what it inherited is its parent's
         shared = NULL;
         shared_users = 0;
@@ -330,7 +330,7 @@ int dock_dev_get(struct dock_dev **out)
         shared_users++;
         *out = shared;
     }
-    pthread_mutex_unlock(&shared_lock);
+    dock_unlock(&shared_lock);
     return err;
 }
 
@@ -338,7 +338,7 @@ int dock_dev_put(struct dock_dev *dev)
 {
     int err = 0;
 
-    pthread_mutex_lock(&shared_lock);
+    dock_lock(&shared_lock);
     if (dev == shared && --shared_users == 0) {
         err = dock_dev_close(dev);
         if (err)
@@ -346,7 +346,7 @@ int dock_dev_put(struct dock_dev *dev)
         else
             shared = NULL;
     }
-    pthread_mutex_unlock(&shared_lock);
+    dock_unlock(&shared_lock);
     return err;
 }
 
@@ -364,20 +364,20 @@ int dock_count_up(struct dock_dev *dev, uint32_t *count, uint32_t limit, const c
 {
     int err = -ENOMEM;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (*count < limit) {
         ++*count;
         err = 0;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return err ? dock_refuse(err, "no more than %u %s", limit, what) : 0;
 }
 
 void dock_count_down(struct dock_dev *dev, uint32_t *count)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     --*count;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 int dock_mem_alloc(struct dock_dev *dev, size_t size, void **out)

@@ -163,10 +163,8 @@ void dock_engine_step(struct dock_dev *dev)
 
 void dock_engine_nap(struct dock_dev *dev)
 {
-    struct timespec nap = {.tv_nsec = 50000};
-
     if (dev->engine_runs)
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        dock_nap(50000);
     else
         dock_engine_step(dev);
 }

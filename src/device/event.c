@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "device/inbox.h"
 #include "device/internal.h"
 
@@ -27,10 +28,10 @@ int dock_events_open(struct dock_dev *dev, struct dock_events **out)
         return err;
     }
     ev->dev = dev;
-    pthread_mutex_lock(&dev->events_lock);
+    dock_lock(&dev->events_lock);
     ev->next = dev->event_queues;
     dev->event_queues = ev;
-    pthread_mutex_unlock(&dev->events_lock);
+    dock_unlock(&dev->events_lock);
     *out = ev;
     return 0;
 }
@@ -39,11 +40,11 @@ void dock_events_close(struct dock_events *ev)
 {
     struct dock_events **at = &ev->dev->event_queues;
 
-    pthread_mutex_lock(&ev->dev->events_lock);
+    dock_lock(&ev->dev->events_lock);
     while (*at != ev)
         at = &(*at)->next;
     *at = ev->next;
-    pthread_mutex_unlock(&ev->dev->events_lock);
+    dock_unlock(&ev->dev->events_lock);
     dock_inbox_close(&ev->inbox);
     free(ev);
 }
@@ -83,10 +84,10 @@ void dock_event_raise(struct dock_dev *dev, struct dock_events *to, const struct
     }
     if (event->object) // its program listens to no events
         return;
-    pthread_mutex_lock(&dev->events_lock);
+    dock_lock(&dev->events_lock);
     for (struct dock_events *ev = dev->event_queues; ev; ev = ev->next)
         append(ev, event, NULL);
-    pthread_mutex_unlock(&dev->events_lock);
+    dock_unlock(&dev->events_lock);
 }
 
 int dock_events_get(struct dock_events *ev, struct dock_event *out)
@@ -98,7 +99,7 @@ int dock_events_get(struct dock_events *ev, struct dock_event *out)
         return err;
     if (e.got)
         atomic_fetch_add_explicit(e.got, 1, memory_order_relaxed); // ordered by the inbox's lock
-    pthread_mutex_unlock(&ev->inbox.lock);
+    dock_unlock(&ev->inbox.lock);
     *out = e.event;
     return 0;
 }
@@ -131,13 +132,11 @@ void dock_event_ack(const struct dock_event *ev)
 
 void dock_events_forget(struct dock_events *ev, const void *object, dock_a32 *got)
 {
-    struct timespec nap = {.tv_nsec = 100000};
-
     if (!ev)
         return;
     dock_inbox_forget(&ev->inbox, object);
     while (dock_acquire32(got)) // pairs with acknowledge
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        dock_nap(100000);
 }
 
 // ---- queues that several listen to
@@ -164,10 +163,10 @@ int dock_qp_listen(struct dock_qp *qp, struct dock_events *to, void *user, struc
     l->to = to;
     l->user = user;
     *out = l; // before anybody can be told: who is looks there
-    pthread_mutex_lock(&qp->dev->events_lock);
+    dock_lock(&qp->dev->events_lock);
     l->next = qp->listeners;
     qp->listeners = l;
-    pthread_mutex_unlock(&qp->dev->events_lock);
+    dock_unlock(&qp->dev->events_lock);
     return 0;
 }
 
@@ -176,12 +175,12 @@ void dock_qp_raise(struct dock_qp *qp, enum dock_event_kind kind)
     struct dock_event e = {.kind = kind, .user = qp->attr.user, .object = qp};
 
     dock_event_raise(qp->dev, qp->events, &e, &qp->events_got);
-    pthread_mutex_lock(&qp->dev->events_lock);
+    dock_lock(&qp->dev->events_lock);
     for (struct dock_listener *l = qp->listeners; l; l = l->next) {
         e = (struct dock_event){.kind = kind, .user = l->user, .object = l};
         append(l->to, &e, &l->got);
     }
-    pthread_mutex_unlock(&qp->dev->events_lock);
+    dock_unlock(&qp->dev->events_lock);
 }
 
 void dock_listener_ack(struct dock_listener *l)
@@ -193,11 +192,11 @@ void dock_listener_end(struct dock_listener *l)
 {
     struct dock_listener **at = &l->qp->listeners;
 
-    pthread_mutex_lock(&l->qp->dev->events_lock);
+    dock_lock(&l->qp->dev->events_lock);
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
-    pthread_mutex_unlock(&l->qp->dev->events_lock);
+    dock_unlock(&l->qp->dev->events_lock);
     dock_events_forget(l->to, l, &l->got);
     free(l);
 }

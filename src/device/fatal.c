@@ -20,7 +20,7 @@ static struct dock_qp *next_alive(struct dock_dev *dev)
 {
     struct dock_qp *qp;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (qp = dev->qps; qp; qp = qp->next) {
         uint32_t state = dock_peek32(&qp->rec->state);
         if (state != DOCK_ERR && state != DOCK_RESET && state != DOCK_GONE)
@@ -28,7 +28,7 @@ static struct dock_qp *next_alive(struct dock_dev *dev)
     }
     if (qp)
         atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return qp;
 }
 

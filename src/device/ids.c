@@ -71,14 +71,14 @@ static int take_chosen(struct dock_dev *dev, void *object, uint32_t id)
 {
     int err = 0;
 
-    pthread_mutex_lock(&dev->ids.lock);
+    dock_lock(&dev->ids.lock);
     if (!dev->object[0])
         err = make_block(dev, 0);
     if (!err)
         err = dock_idtable_choose(&dev->ids_table, dev->waiter.me, id);
     if (!err)
         dev->object[0][id] = object;
-    pthread_mutex_unlock(&dev->ids.lock);
+    dock_unlock(&dev->ids.lock);
     return err;
 }
 
@@ -93,7 +93,7 @@ int dock_id_take(struct dock_dev *dev, void *object, uint32_t chosen, uint32_t *
             *id = chosen;
         return err;
     }
-    pthread_mutex_lock(&ids->lock);
+    dock_lock(&ids->lock);
     // A new block is taken while a quarter of the old ids is free: reuse stays far away.
     if (ids->used * 4 >= ids->count * 256 * 3)
         err = more(dev);
@@ -103,19 +103,19 @@ int dock_id_take(struct dock_dev *dev, void *object, uint32_t chosen, uint32_t *
         ids->used++;
         *id = found;
     }
-    pthread_mutex_unlock(&ids->lock);
+    dock_unlock(&ids->lock);
     return found ? 0 : err ? err : -ENOSPC;
 }
 
 void dock_id_give(struct dock_dev *dev, uint32_t id)
 {
-    pthread_mutex_lock(&dev->ids.lock);
+    dock_lock(&dev->ids.lock);
     dev->object[id >> DOCK_BLOCK_SHIFT][id & 255] = NULL;
     if (id <= DOCK_CHOSEN_MAX)
         dock_idtable_unchoose(&dev->ids_table, dev->waiter.me, id);
     else
         dev->ids.used--;
-    pthread_mutex_unlock(&dev->ids.lock);
+    dock_unlock(&dev->ids.lock);
 }
 
 struct dock_qrec *dock_id_record(struct dock_dev *dev, uint32_t id)

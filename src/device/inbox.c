@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "device/inbox.h"
+#include "base/lock.h"
 
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ struct dock_entry *dock_inbox_room(struct dock_inbox *in)
 {
     struct dock_entry *e = malloc(sizeof *e);
 
-    pthread_mutex_lock(&in->lock);
+    dock_lock(&in->lock);
     if (!e && !in->reserve_taken) {
         e = &in->reserve;
         in->reserve_taken = true;
@@ -48,7 +49,7 @@ struct dock_entry *dock_inbox_room(struct dock_inbox *in)
     if (e)
         *e = (struct dock_entry){0};
     else
-        pthread_mutex_unlock(&in->lock);
+        dock_unlock(&in->lock);
     return e;
 }
 
@@ -57,7 +58,7 @@ void dock_inbox_put(struct dock_inbox *in, struct dock_entry *e)
     *in->tail = e;
     in->tail = &e->next;
     dock_tokens_add(&in->tokens);
-    pthread_mutex_unlock(&in->lock);
+    dock_unlock(&in->lock);
 }
 
 static int take_head(struct dock_inbox *in, struct dock_entry *out)
@@ -88,7 +89,7 @@ int dock_inbox_try(struct dock_inbox *in, struct dock_entry *out)
 
 void dock_inbox_forget(struct dock_inbox *in, const void *object)
 {
-    pthread_mutex_lock(&in->lock);
+    dock_lock(&in->lock);
     for (struct dock_entry **at = &in->head; *at;) {
         struct dock_entry *e = *at;
         if (e->event.object != object) {
@@ -101,5 +102,5 @@ void dock_inbox_forget(struct dock_inbox *in, const void *object)
     }
     for (in->tail = &in->head; *in->tail;)
         in->tail = &(*in->tail)->next;
-    pthread_mutex_unlock(&in->lock);
+    dock_unlock(&in->lock);
 }

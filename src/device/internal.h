@@ -9,6 +9,7 @@
 #include "arena/groups.h"
 #include "arena/peer.h"
 #include "base/bits.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/probe.h"
 #include "device/cq.h"

@@ -18,10 +18,10 @@ int dock_tid_reserve_many(struct dock_dev *dev, uint32_t *out)
     }
     *head = (struct dock_mr){
         .dev = dev, .kind = DOCK_SEG_MANY, .tid = *out, .pd = UINT32_MAX, .off = DOCK_SEG_PLAIN};
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     dev->mr[*out] = head;
     dock_segrec_publish(dev, head, 0);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return 0;
 }
 
@@ -29,10 +29,10 @@ struct dock_mr *dock_many_of(struct dock_dev *dev, uint32_t tid)
 {
     struct dock_mr *mr = NULL;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (tid < dev->nsegments && dev->mr[tid] && dev->mr[tid]->kind == DOCK_SEG_MANY)
         mr = dev->mr[tid];
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return mr;
 }
 
@@ -51,7 +51,7 @@ void dock_many_join(struct dock_dev *dev, struct dock_mr *mr)
 
     if (!head)
         return;
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     mr->prev = head;
     mr->next = head->next;
     if (mr->next)
@@ -59,7 +59,7 @@ void dock_many_join(struct dock_dev *dev, struct dock_mr *mr)
     head->next = mr;
     dock_segrec_publish(dev, mr, 0);
     dock_segrec_publish(dev, head, 0);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 void dock_many_leave(struct dock_dev *dev, struct dock_mr *mr)

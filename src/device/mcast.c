@@ -16,10 +16,10 @@ static int groups(struct dock_dev *dev)
 {
     int err = 0;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (!dev->groups.member)
         err = dock_groups_open(&dev->dir, &dev->groups);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return err;
 }
 

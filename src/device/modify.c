@@ -182,13 +182,13 @@ int dock_qp_modify(struct dock_qp *qp, const struct dock_qp_mod *m)
 {
     int err = 0;
 
-    pthread_mutex_lock(&qp->modify);
+    dock_lock(&qp->modify);
     if (m->mask & DOCK_MOD_STATE)
         err = change_state(qp, m);
     else if (m->mask & DOCK_MOD_DEST && dock_qp_urma(&qp->attr))
         err = rebind(qp, m);
     else
         set_attributes(qp, m);
-    pthread_mutex_unlock(&qp->modify);
+    dock_unlock(&qp->modify);
     return err;
 }

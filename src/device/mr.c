@@ -30,11 +30,11 @@ static uint32_t free_tid(struct dock_dev *dev)
 
 int dock_tid_reserve(struct dock_dev *dev, uint32_t *out)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     uint32_t tid = free_tid(dev);
     if (tid)
         dev->mr[tid] = &kept;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (!tid)
         return dock_refuse(-ENOMEM, "no number for a token is free");
     *out = tid;
@@ -45,7 +45,7 @@ int dock_tid_release(struct dock_dev *dev, uint32_t tid)
 {
     int err = -EINVAL;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (tid && tid < dev->nsegments && dev->mr[tid]) {
         err = dev->mr[tid] == &kept ? 0 : -EBUSY;
         if (dev->mr[tid]->kind == DOCK_SEG_MANY)
@@ -53,7 +53,7 @@ int dock_tid_release(struct dock_dev *dev, uint32_t tid)
     }
     if (!err)
         dev->mr[tid] = NULL;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return err ? dock_refuse(err, "token %#x is %s", tid << 8, err == -EBUSY ? "in use" : "not reserved") : 0;
 }
 
@@ -62,7 +62,7 @@ int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr)
 {
     uint32_t tid = 0;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (!mr->tid_kept)
         tid = free_tid(dev);
     else if (mr->tid < dev->nsegments && dev->mr[mr->tid] == &kept)
@@ -74,15 +74,15 @@ int dock_tid_take(struct dock_dev *dev, struct dock_mr *mr)
         mr->lkey = tid << 8 | variant;
         mr->rkey = mr->token = tid << 8 | variant | 1;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return tid ? 0 : mr->tid_kept ? dock_refuse(-EBUSY, "token %#x is not free", mr->tid << 8) : -ENOMEM;
 }
 
 void dock_tid_give(struct dock_dev *dev, const struct dock_mr *mr)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     dev->mr[mr->tid] = mr->tid_kept ? &kept : NULL;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 // The longest part that is mapped is what the short way looks at.
@@ -326,7 +326,7 @@ static void adopt_changed(void *user, struct dock_hold *h)
         mr->table_bytes = was.table_bytes;
         return;
     }
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     bool live = dock_peek64(&dev->lkeys[mr->tid].name); // who takes it away waits for our caller
     dock_lkey_clear(dev, mr);
     dock_quiesce_locked(dev, NULL);
@@ -335,7 +335,7 @@ static void adopt_changed(void *user, struct dock_hold *h)
     if (!(dock_peek64(&dev->segments[mr->tid].generation) & 1)) // a peer has invalidated it: it stays so
         dock_segrec_publish(dev, mr, 0);
     move_windows(dev, mr);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     free_pieces(dev, &was);
 }
 
@@ -459,11 +459,11 @@ void dock_mr_set_token(struct dock_mr *mr, bool checked, uint32_t token)
 {
     struct dock_dev *dev = mr->dev;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     mr->token = token;
     mr->access = (mr->access & ~DOCK_ACCESS_NO_TOKEN) | (checked ? 0 : DOCK_ACCESS_NO_TOKEN);
     dock_segrec_publish(dev, mr, 0);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 int dock_mr_register_as(struct dock_dev *dev, uint32_t pd, uint64_t addr, uint64_t len, uint64_t va,
@@ -543,11 +543,11 @@ static void give_keys_back(struct dock_dev *dev, struct dock_mr *mr, bool live)
 {
     if (adopts(dev))
         dock_adopt_lock();
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     dock_lkey_publish(dev, mr);
     if (live)
         dock_segrec_publish(dev, mr, 0);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     dock_many_join(dev, mr);
     if (adopts(dev))
         dock_adopt_unlock();
@@ -559,7 +559,7 @@ static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
     bool mapped, live, found = true;
     uint32_t windows;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (dock_peek32(&mr->windows))
         dock_windows_settle(dev, mr);
     windows = dock_peek32(&mr->windows); // changed under dev->lock only
@@ -571,7 +571,7 @@ static int close_keys(struct dock_dev *dev, struct dock_mr *mr)
         bool peers = dock_segrec_clear(dev, mr->tid) && !mr->implicit;
         found = own || peers || mr->many;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (windows)
         return dock_refuse(-EBUSY, "region %#x has %u windows bound to it", mr->lkey, windows);
     if (!mapped) {

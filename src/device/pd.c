@@ -10,7 +10,7 @@ int dock_pd_create(struct dock_dev *dev, uint32_t *pd)
 {
     int err = -ENOMEM;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (uint32_t i = 0; i < dev->limits.max_pd; i++) {
         uint32_t at = 1 + (dev->pd_cursor + i) % dev->limits.max_pd;
         if (dev->pd_users[at])
@@ -21,7 +21,7 @@ int dock_pd_create(struct dock_dev *dev, uint32_t *pd)
         err = 0;
         break;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return err ? dock_refuse(err, "no more than %u protection domains", dev->limits.max_pd) : 0;
 }
 
@@ -29,14 +29,14 @@ int dock_pd_destroy(struct dock_dev *dev, uint32_t pd)
 {
     int err = 0;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (pd == 0 || pd > dev->limits.max_pd || !(dev->pd_users[pd] & TAKEN))
         err = -EINVAL;
     else if (dev->pd_users[pd] != TAKEN)
         err = -EBUSY;
     else
         dev->pd_users[pd] = 0;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (err)
         return dock_refuse(
             err, err == -EBUSY ? "protection domain %u is still in use" : "no protection domain %u", pd);
@@ -57,18 +57,18 @@ int dock_pd_use(struct dock_dev *dev, uint32_t pd)
 {
     int err = -EINVAL;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (pd && pd <= dev->limits.max_pd && dev->pd_users[pd] & TAKEN) {
         dev->pd_users[pd]++;
         err = 0;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return err ? dock_refuse(err, "no protection domain %u", pd) : 0;
 }
 
 void dock_pd_drop(struct dock_dev *dev, uint32_t pd)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     dev->pd_users[pd]--;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }

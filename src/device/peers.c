@@ -33,9 +33,9 @@ static struct dock_peer_slot *find(struct dock_dev *dev, dock_who who)
 
 bool dock_peers_know(struct dock_dev *dev, dock_who who)
 {
-    pthread_mutex_lock(&dev->peer_lock);
+    dock_lock(&dev->peer_lock);
     bool known = find(dev, who) != NULL;
-    pthread_mutex_unlock(&dev->peer_lock);
+    dock_unlock(&dev->peer_lock);
     return known;
 }
 
@@ -43,10 +43,10 @@ bool dock_peers_lost(struct dock_dev *dev)
 {
     bool lost = false;
 
-    pthread_mutex_lock(&dev->peer_lock);
+    dock_lock(&dev->peer_lock);
     for (const struct dock_peer_slot *s = dev->peers; s && !lost; s = s->next)
         lost = s->reach == LOST;
-    pthread_mutex_unlock(&dev->peer_lock);
+    dock_unlock(&dev->peer_lock);
     return lost;
 }
 
@@ -212,7 +212,7 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t tag)
     dock_who dead = 0;
     struct dock_peer_slot *s;
 
-    pthread_mutex_lock(&dev->peer_lock);
+    dock_lock(&dev->peer_lock);
     for (s = dev->peers; s && s->tag != tag; s = s->next)
         ;
     if (s && s->reach == COMING) {
@@ -221,7 +221,7 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t tag)
         dead = s->peer.who;
         bury(dev, s);
     }
-    pthread_mutex_unlock(&dev->peer_lock);
+    dock_unlock(&dev->peer_lock);
     if (dead)
         dock_repair(dev, dead);
 }
@@ -239,7 +239,7 @@ void dock_peers_check(struct dock_dev *dev)
 {
     dock_who dead = 0;
 
-    pthread_mutex_lock(&dev->peer_lock);
+    dock_lock(&dev->peer_lock);
     for (struct dock_peer_slot *s = dev->peers, *next; s; s = next) {
         next = s->next;
         bool stale = s->reach == COMING && dock_now_ns() - s->since_ns > 5000000000u;
@@ -251,7 +251,7 @@ void dock_peers_check(struct dock_dev *dev)
             bury(dev, s);
         }
     }
-    pthread_mutex_unlock(&dev->peer_lock);
+    dock_unlock(&dev->peer_lock);
     if (dead)
         dock_repair(dev, dead);
 }
@@ -262,7 +262,7 @@ int dock_up_peer(struct dock_dev *dev, dock_who who, struct dock_peer **out)
 
     if (who == 0)
         return -EHOSTUNREACH;
-    pthread_mutex_lock(&dev->peer_lock);
+    dock_lock(&dev->peer_lock);
     struct dock_peer_slot *s = find(dev, who);
     if (!s)
         err = begin(dev, who);
@@ -272,13 +272,13 @@ int dock_up_peer(struct dock_dev *dev, dock_who who, struct dock_peer **out)
         s->peer.refs++;
     if (!err)
         *out = &s->peer;
-    pthread_mutex_unlock(&dev->peer_lock);
+    dock_unlock(&dev->peer_lock);
     return err;
 }
 
 void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer)
 {
-    pthread_mutex_lock(&dev->peer_lock);
+    dock_lock(&dev->peer_lock);
     for (struct dock_peer_slot *s = dev->peers; s; s = s->next) {
         if (&s->peer != peer)
             continue;
@@ -288,7 +288,7 @@ void dock_up_peer_put(struct dock_dev *dev, struct dock_peer *peer)
         }
         break;
     }
-    pthread_mutex_unlock(&dev->peer_lock);
+    dock_unlock(&dev->peer_lock);
 }
 
 int dock_peers_wait(struct dock_dev *dev, dock_who who, unsigned ms)

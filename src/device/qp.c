@@ -219,12 +219,12 @@ static void publish_record(struct dock_qp *qp)
 
 static void enlist(struct dock_dev *dev, struct dock_qp *qp)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     qp->next = dev->qps;
     if (qp->next)
         qp->next->prev = qp;
     dev->qps = qp;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     atomic_fetch_add_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
     if (qp->attr.raw)
         dock_raw_watch_doorbell(qp);
@@ -233,14 +233,14 @@ static void enlist(struct dock_dev *dev, struct dock_qp *qp)
 static void delist(struct dock_dev *dev, struct dock_qp *qp)
 {
     dock_raw_unwatch(qp);
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (qp->prev)
         qp->prev->next = qp->next;
     else
         dev->qps = qp->next;
     if (qp->next)
         qp->next->prev = qp->prev;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     atomic_fetch_sub_explicit(&dev->port->nqueues, 1, memory_order_relaxed);
 }
 

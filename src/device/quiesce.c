@@ -132,7 +132,7 @@ void dock_quarantine_check(struct dock_dev *dev)
     uint32_t high = dock_hazards_used(dev);
     bool anybody = false;
 
-    pthread_mutex_lock(&dev->lock); // no quiesce gives anybody up meanwhile
+    dock_lock(&dev->lock); // no quiesce gives anybody up meanwhile
     for (uint32_t i = 0; dock_peek32(&dev->arena.holding) && i < high && !anybody; i++) {
         dock_who who = (dock_who)(dock_peek64(&dev->hazards[i].owner) >> 32);
         anybody = dock_acquire64(&dev->hazards[i].busy) & 1 && who && who != dev->waiter.me &&
@@ -141,31 +141,31 @@ void dock_quarantine_check(struct dock_dev *dev)
     }
     if (dock_peek32(&dev->arena.holding) && !anybody)
         dock_arena_release(&dev->arena);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 void dock_quiesce(struct dock_dev *dev, const struct dock_sq *except)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     dock_quiesce_locked(dev, except);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 void dock_up_join(struct dock_dev *dev, struct dock_worker *w)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     w->next = dev->workers;
     dev->workers = w;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 void dock_up_part(struct dock_dev *dev, struct dock_worker *w)
 {
     struct dock_worker **at = &dev->workers;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }

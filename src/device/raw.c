@@ -56,12 +56,12 @@ void dock_raw_watch_doorbell(struct dock_qp *qp)
     dock_fence_full(); // pairs with forsaken
     if (dock_peek32(&qp->watched) || !dock_claim32(&qp->watched, &no, 1))
         return;
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     qp->raw_next = dev->raws;
     dev->raws = qp;
     dock_set64(&dev->raw_moved_ns, dock_now_ns());
     atomic_fetch_add_explicit(&dev->raw_queues, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     dock_up_bell(dock_peer_self(dev)); // the engine begins to watch doorbells
 }
 
@@ -75,13 +75,13 @@ void dock_raw_unwatch(struct dock_qp *qp)
 {
     struct dock_dev *dev = qp->dev;
 
-    pthread_mutex_lock(&dev->lock); // who posts has ended, but the engine may be leaving it alone
+    dock_lock(&dev->lock); // who posts has ended, but the engine may be leaving it alone
     struct dock_qp **at = &dev->raws;
     while (*at && *at != qp)
         at = &(*at)->raw_next;
     if (*at)
         strike(dev, at);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (producers_met(qp)) // the queue had failed of what they did before the engine saw why
         name_them(qp);
 }
@@ -100,14 +100,14 @@ static bool forsaken(struct dock_qp *qp)
 
 void dock_raw_forsake(struct dock_dev *dev)
 {
-    pthread_mutex_lock(&dev->lock); // who finds it forsaken waits, and adds it again
+    dock_lock(&dev->lock); // who finds it forsaken waits, and adds it again
     for (struct dock_qp **at = &dev->raws; *at;) {
         if (forsaken(*at))
             strike(dev, at);
         else
             at = &(*at)->raw_next;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 int dock_qp_direct(const struct dock_qp *qp, struct dock_direct *out)
@@ -197,7 +197,7 @@ static struct dock_qp *next_moved(struct dock_dev *dev)
 {
     struct dock_qp **at, *qp;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (at = &dev->raws; *at && !moved(*at); at = &(*at)->raw_next)
         ;
     qp = *at;
@@ -209,7 +209,7 @@ static struct dock_qp *next_moved(struct dock_dev *dev)
         qp->raw_next = NULL;
         atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return qp;
 }
 

@@ -44,14 +44,14 @@ static void wake_sleepers(struct dock_dev *dev)
 
 void dock_repair(struct dock_dev *dev, dock_who dead)
 {
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     free_hazards(dev, dead);
     for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         dock_rq_flush_claims(qp, dead);
     wake_sleepers(dev);
     for (struct dock_qp *qp = dev->qps; qp; qp = qp->next)
         dock_attend_low(qp);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
 }
 
 void dock_repair_strangers(struct dock_dev *dev)

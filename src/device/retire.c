@@ -3,6 +3,7 @@
 // one, and after the first failure the rest is flushed.
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "device/internal.h"
 
 // Written where it lies: what no consumer of a send's completion looks at keeps what it held.
@@ -135,10 +136,8 @@ void dock_up_finish(void *queue, uint32_t seq, uint32_t status, uint32_t bytes)
 
 void dock_sq_land(struct dock_sq *sq)
 {
-    struct timespec nap = {.tv_nsec = 50000};
-
     while (sq->flight && sq->retired != sq->seq) {
         dock_sq_reap(sq);
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        dock_nap(50000);
     }
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/rawcall.h"
 
 int dock_tokens_open(struct dock_tokens *t)
@@ -19,7 +20,7 @@ int dock_tokens_open(struct dock_tokens *t)
 
 void dock_tokens_close(struct dock_tokens *t)
 {
-    close(t->fd);
+    dock_close(t->fd);
 }
 
 void dock_tokens_add(struct dock_tokens *t)
@@ -52,24 +53,49 @@ static void settle(struct dock_tokens *t)
         t->surplus--;
 }
 
+struct reading {
+    struct dock_tokens *t;
+    pthread_mutex_t *lock;
+};
+
 void dock_tokens_drop(struct dock_tokens *t, uint32_t n)
 {
     t->surplus += n;
     settle(t);
 }
 
-int dock_tokens_take(struct dock_tokens *t, pthread_mutex_t *lock)
+static void leave_reading(void *arg)
+{
+    struct reading *r = arg;
+
+    dock_lock(r->lock);
+    r->t->readers--;
+    settle(r->t);
+    dock_unlock(r->lock);
+}
+
+// The one point of such a call at which a thread may be cancelled: it has nothing yet.
+static int await_one(struct reading r)
 {
     uint64_t one;
+    int err;
+
+    pthread_cleanup_push(leave_reading, &r);
+    err = read(r.t->fd, &one, sizeof one) < 0 ? -errno : 0;
+    pthread_cleanup_pop(0);
+    return err;
+}
+
+int dock_tokens_take(struct dock_tokens *t, pthread_mutex_t *lock)
+{
     int err = 0;
 
-    pthread_mutex_lock(lock);
+    dock_lock(lock);
     while (!err) {
         t->readers++;
-        pthread_mutex_unlock(lock);
-        if (read(t->fd, &one, sizeof one) < 0)
-            err = -errno;
-        pthread_mutex_lock(lock);
+        dock_unlock(lock);
+        err = await_one((struct reading){t, lock});
+        dock_lock(lock);
         t->readers--;
         if (!err && !t->surplus)
             return 0;
@@ -77,16 +103,16 @@ int dock_tokens_take(struct dock_tokens *t, pthread_mutex_t *lock)
             t->surplus--;
         settle(t);
     }
-    pthread_mutex_unlock(lock);
+    dock_unlock(lock);
     return err;
 }
 
 int dock_tokens_try(struct dock_tokens *t, pthread_mutex_t *lock)
 {
-    pthread_mutex_lock(lock);
+    dock_lock(lock);
     // Nobody else can read: what poll sees is still there, and it is an entry's.
     if (!t->readers && has_one(t) && take_one(t))
         return 0;
-    pthread_mutex_unlock(lock);
+    dock_unlock(lock);
     return -EAGAIN;
 }

@@ -164,14 +164,14 @@ static struct dock_qp *next_to_look_at(struct dock_dev *dev, uint32_t turn)
 {
     struct dock_qp *qp;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (qp = dev->qps; qp && (qp->ways_turn == turn || !has_ways(qp)); qp = qp->next)
         ;
     if (qp) {
         qp->ways_turn = turn;
         atomic_fetch_add_explicit(&qp->pins, 1, memory_order_relaxed); // ordered by dev->lock
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return qp;
 }
 
@@ -222,7 +222,7 @@ static bool show_queues(struct dock_dev *dev, uint32_t turn)
 {
     bool all = true;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     for (struct dock_qp *qp = dev->qps; qp; qp = qp->next) {
         if (qp->ways_turn == turn)
             continue;
@@ -231,7 +231,7 @@ static bool show_queues(struct dock_dev *dev, uint32_t turn)
         else
             all = false;
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return all;
 }
 

@@ -47,13 +47,13 @@ int dock_mw_destroy(struct dock_mr *mw)
 {
     struct dock_dev *dev = mw->dev;
 
-    pthread_mutex_lock(&dev->lock); // not beside move_windows in mr.c
+    dock_lock(&dev->lock); // not beside move_windows in mr.c
     dock_segrec_clear(dev, mw->tid);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     dock_quiesce(dev, NULL);
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     unbind(mw);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     dock_tid_give(dev, mw);
     dock_count_down(dev, &dev->n_mw);
     dock_pd_drop(dev, mw->pd);
@@ -134,15 +134,15 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
     struct dock_dev *dev = sq->qp->dev;
     struct dock_mr *mw, *mr;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     mw = window_to_bind(sq, x, &mr);
     if (mw)
         dock_segrec_clear(dev, mw->tid);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (!mw)
         return DOCK_ST_MW_BIND;
     dock_quiesce(dev, sq);
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     mw = window_to_bind(sq, x, &mr); // once more: the region may have gone meanwhile
     if (mw) {
         unbind(mw);
@@ -150,7 +150,7 @@ static uint32_t bind(struct dock_sq *sq, const struct dock_xfer *x)
         if (x->operand && mr)
             attach(sq, mw, mr, x);
     }
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return mw ? DOCK_OK : DOCK_ST_MW_BIND;
 }
 
@@ -177,19 +177,19 @@ static uint32_t invalidate(struct dock_sq *sq, const struct dock_xfer *x)
     struct dock_dev *dev = sq->qp->dev;
     struct dock_mr *mw;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     mw = window_of_key(sq, x->token);
     if (mw)
         dock_segrec_clear(dev, mw->tid);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     if (!mw)
         return DOCK_ST_MW_BIND;
     dock_quiesce(dev, sq);
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     mw = window_of_key(sq, x->token);
     if (mw && dock_peek64(&dev->segments[mw->tid].generation) & 1) // not bound anew meanwhile
         unbind(mw);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return DOCK_OK;
 }
 

@@ -47,10 +47,10 @@ static int domains(struct dock_dev *dev)
 {
     int err = 0;
 
-    pthread_mutex_lock(&dev->lock);
+    dock_lock(&dev->lock);
     if (!dev->domains.entry)
         err = dock_domains_open(&dev->dir, &dev->domains);
-    pthread_mutex_unlock(&dev->lock);
+    dock_unlock(&dev->lock);
     return err;
 }
 

@@ -97,7 +97,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
     cm_release();
     if (!chan)
         return;
-    close(chan->channel.fd);
+    dock_close(chan->channel.fd);
     free(chan);
 }
 
@@ -238,7 +238,7 @@ void cm_events_move(struct cm_id *id, struct cm_chan *to)
 void cm_events_wait(struct cm_id *id)
 {
     while (id->acked != id->delivered)
-        pthread_cond_wait(&cm.acked, &cm.lock);
+        dock_cond_wait_beside_forks(&cm.acked, &cm.lock);
 }
 
 static struct cm_event *take(struct cm_chan *chan)

@@ -17,12 +17,12 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 // that were registered earlier, when the device's library was loaded.
 static void hold_opening(void)
 {
-    pthread_mutex_lock(&opening);
+    dock_lock_beside_forks(&opening);
 }
 
 static void let_open(void)
 {
-    pthread_mutex_unlock(&opening);
+    dock_unlock_beside_forks(&opening);
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -59,7 +59,7 @@ struct ibv_context *cm_device(void)
 {
     struct ibv_context *c;
 
-    pthread_mutex_lock(&opening);
+    dock_lock_beside_forks(&opening);
     if (!context || opened_in != cm.generation + 1) {
         context = open_it();
         domain = NULL;
@@ -67,7 +67,7 @@ struct ibv_context *cm_device(void)
         opened_in = cm.generation + 1;
     }
     c = context;
-    pthread_mutex_unlock(&opening);
+    dock_unlock_beside_forks(&opening);
     return c;
 }
 
@@ -77,11 +77,11 @@ struct ibv_pd *cm_domain(void)
 
     if (!cm_device())
         return NULL;
-    pthread_mutex_lock(&opening);
+    dock_lock_beside_forks(&opening);
     if (!domain)
         domain = ibv_alloc_pd(context);
     pd = domain;
-    pthread_mutex_unlock(&opening);
+    dock_unlock_beside_forks(&opening);
     return pd;
 }
 
@@ -93,11 +93,11 @@ struct ibv_xrcd *cm_xrcd(void)
 
     if (!cm_device())
         return NULL;
-    pthread_mutex_lock(&opening);
+    dock_lock_beside_forks(&opening);
     if (!xrc)
         xrc = ibv_open_xrcd(context, &attr);
     x = xrc;
-    pthread_mutex_unlock(&opening);
+    dock_unlock_beside_forks(&opening);
     return x;
 }
 

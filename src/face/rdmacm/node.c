@@ -250,7 +250,7 @@ static void forked_child(void)
     cm.next_ms = 0;
     cm.generation++;
     pthread_cond_init(&cm.acked, NULL);
-    pthread_mutex_unlock(&cm.lock);
+    dock_unlock_beside_forks(&cm.lock);
 }
 
 static void watch_fork(void)

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "arena/rundir.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "face/rdmacm/wire.h"
 
@@ -153,12 +154,12 @@ static inline struct cm_chan *cm_chan(struct rdma_event_channel *channel)
 
 static inline void cm_acquire(void)
 {
-    pthread_mutex_lock(&cm.lock);
+    dock_lock_beside_forks(&cm.lock);
 }
 
 static inline void cm_release(void)
 {
-    pthread_mutex_unlock(&cm.lock);
+    dock_unlock_beside_forks(&cm.lock);
 }
 
 // The way every call ends that fails: errno and -1. `error` positive or negative.

@@ -85,7 +85,7 @@ int rclose(int socket)
         return -1;
     rs->kind->part(rs);
     rs->closed = true;
-    pthread_mutex_unlock(&rs->lock);
+    dock_unlock(&rs->lock);
     rs_free(rs);
     rs_drop(rs);
     return 0;
@@ -148,7 +148,7 @@ int rfcntl(int socket, int cmd, ...)
         ret = cm_fail(dock_refuse(EINVAL, "rfcntl: command %d: F_GETFL and F_SETFL are offered", cmd));
     }
     va_end(args);
-    pthread_mutex_unlock(&rs->lock);
+    dock_unlock(&rs->lock);
     rs_drop(rs);
     return ret;
 }

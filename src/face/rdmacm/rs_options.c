@@ -89,9 +89,9 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
 
     if (!rs)
         return -1;
-    pthread_mutex_lock(&rs->lock);
+    dock_lock(&rs->lock);
     err = optval ? set(rs, level, optname, optval, optlen) : EFAULT;
-    pthread_mutex_unlock(&rs->lock);
+    dock_unlock(&rs->lock);
     rs_drop(rs);
     return err ? cm_fail(dock_refuse(err, "rsetsockopt: level %d, option %d", level, optname)) : 0;
 }
@@ -147,10 +147,10 @@ int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *opt
 
     if (!rs)
         return -1;
-    pthread_mutex_lock(&rs->lock);
+    dock_lock(&rs->lock);
     rs_step(rs); // SO_ERROR tells what became of connecting
     err = optval && optlen ? get(rs, level, optname, optval, optlen) : EFAULT;
-    pthread_mutex_unlock(&rs->lock);
+    dock_unlock(&rs->lock);
     rs_drop(rs);
     return err ? cm_fail(dock_refuse(err, "rgetsockopt: level %d, option %d", level, optname)) : 0;
 }

@@ -198,9 +198,9 @@ static void linger(struct rs *rs)
 
     while (!rs->closed && !sent_all(rs) && dock_now_ns() < until)
         if (rs_wait(rs, sent_all, false) == EAGAIN) {
-            pthread_mutex_unlock(&rs->lock);
+            dock_unlock(&rs->lock);
             poll(NULL, 0, 1);
-            pthread_mutex_lock(&rs->lock);
+            dock_lock(&rs->lock);
         }
 }
 

@@ -174,13 +174,13 @@ struct rs *rs_enter(int fd)
     struct rs *rs = rs_get(fd);
 
     if (rs)
-        pthread_mutex_lock(&rs->lock);
+        dock_lock(&rs->lock);
     return rs;
 }
 
 int rs_leave(struct rs *rs, int err)
 {
-    pthread_mutex_unlock(&rs->lock);
+    dock_unlock(&rs->lock);
     rs_drop(rs);
     return err ? cm_fail(err) : 0;
 }

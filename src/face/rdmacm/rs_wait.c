@@ -45,7 +45,25 @@ bool rs_connected(const struct rs *rs)
     return rs->state == RS_UP || rs->state == RS_DOWN;
 }
 
-// Lock held, let go in between.
+static void wake_up(void *arg)
+{
+    struct rs *rs = arg;
+
+    dock_lock(&rs->lock);
+    rs->waiters--;
+    rs_disarm(rs);
+}
+
+// It does not come back to its call: what it holds beside that is a count that keeps the socket's memory.
+static void be_cancelled(void *arg)
+{
+    struct rs *rs = arg;
+
+    wake_up(rs);
+    dock_unlock(&rs->lock);
+}
+
+// Lock held, let go in between: here, and nowhere else, a thread may be cancelled.
 static int sleep_on(struct rs *rs)
 {
     struct pollfd p[2] = {{.fd = rs->channel->fd, .events = POLLIN},
@@ -54,12 +72,12 @@ static int sleep_on(struct rs *rs)
 
     rs->waiters++;
     ms = rs->waiters > 1 ? SHORT_NAP_MS : NAP_MS;
-    pthread_mutex_unlock(&rs->lock);
+    dock_unlock(&rs->lock);
+    pthread_cleanup_push(be_cancelled, rs);
     n = poll(p, 2, ms);
     err = n < 0 ? errno : 0;
-    pthread_mutex_lock(&rs->lock);
-    rs->waiters--;
-    rs_disarm(rs);
+    pthread_cleanup_pop(0);
+    wake_up(rs);
     return err;
 }
 
@@ -139,12 +157,12 @@ static int scan(struct pollfd *fds, nfds_t n, bool arm)
 
         if (!rs)
             continue;
-        pthread_mutex_lock(&rs->lock);
+        dock_lock(&rs->lock);
         if (arm)
             rs_arm(rs);
         look(rs);
         fds[i].revents = state_of(rs, fds[i].events);
-        pthread_mutex_unlock(&rs->lock);
+        dock_unlock(&rs->lock);
         rs_drop(rs);
         ready += fds[i].revents != 0;
     }
@@ -161,10 +179,10 @@ static void collect(const struct pollfd *fds, nfds_t n, struct pollfd *all)
         all[2 * i + 1] = (struct pollfd){.fd = -1};
         if (!rs)
             continue;
-        pthread_mutex_lock(&rs->lock);
+        dock_lock(&rs->lock);
         all[2 * i].events = POLLIN;
         all[2 * i + 1] = (struct pollfd){.fd = rs->comp ? rs->comp->fd : -1, .events = POLLIN};
-        pthread_mutex_unlock(&rs->lock);
+        dock_unlock(&rs->lock);
         rs_drop(rs);
     }
 }
@@ -189,9 +207,9 @@ static void quiet(const struct pollfd *fds, nfds_t n)
 
         if (!rs)
             continue;
-        pthread_mutex_lock(&rs->lock);
+        dock_lock(&rs->lock);
         rs_disarm(rs);
-        pthread_mutex_unlock(&rs->lock);
+        dock_unlock(&rs->lock);
         rs_drop(rs);
     }
 }

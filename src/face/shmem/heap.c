@@ -142,9 +142,9 @@ static void started(void)
 static void *locked_take(size_t size, size_t align)
 {
     started();
-    pthread_mutex_lock(&heap.lock);
+    dock_lock(&heap.lock);
     void *p = size ? take(size, align) : NULL;
-    pthread_mutex_unlock(&heap.lock);
+    dock_unlock(&heap.lock);
     return p;
 }
 
@@ -200,9 +200,9 @@ void shmem_free(void *ptr)
     if (!ptr)
         return;
     shmem_barrier_all(); // nobody still uses it
-    pthread_mutex_lock(&heap.lock);
+    dock_lock(&heap.lock);
     drop_pages(give(ptr));
-    pthread_mutex_unlock(&heap.lock);
+    dock_unlock(&heap.lock);
 }
 API(shmem_free);
 
@@ -247,12 +247,12 @@ void *shmem_realloc(void *ptr, size_t size)
         return NULL;
     }
     shmem_barrier_all();
-    pthread_mutex_lock(&heap.lock);
+    dock_lock(&heap.lock);
     const struct block *b = block_of(ptr);
     void *p = !b ? NULL : b->size >= size ? ptr : move(*b, size);
     if (!b)
         dock_error("PE %d: shmem_realloc of %p, which is no object of the symmetric heap", osh.me, ptr);
-    pthread_mutex_unlock(&heap.lock);
+    dock_unlock(&heap.lock);
     shmem_barrier_all();
     return p;
 }

@@ -99,24 +99,24 @@ int osh_way_open(struct dock_shmem_ctx *c, int pe)
 
 static void enlist(struct dock_shmem_ctx *c)
 {
-    pthread_mutex_lock(&osh.lock);
+    dock_lock(&osh.lock);
     c->next = osh.contexts;
     if (c->next)
         c->next->prev = c;
     osh.contexts = c;
-    pthread_mutex_unlock(&osh.lock);
+    dock_unlock(&osh.lock);
 }
 
 static void delist(struct dock_shmem_ctx *c)
 {
-    pthread_mutex_lock(&osh.lock);
+    dock_lock(&osh.lock);
     if (c->prev)
         c->prev->next = c->next;
     else
         osh.contexts = c->next;
     if (c->next)
         c->next->prev = c->prev;
-    pthread_mutex_unlock(&osh.lock);
+    dock_unlock(&osh.lock);
 }
 
 int osh_ctx_open(struct dock_shmem_team *team, long options, struct dock_shmem_ctx **out)

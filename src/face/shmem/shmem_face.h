@@ -14,6 +14,7 @@
 
 #include "arena/extent.h"
 #include "base/job.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "device/cq.h"
 #include "device/device.h"

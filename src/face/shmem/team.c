@@ -55,9 +55,9 @@ static unsigned agree(struct dock_shmem_team *parent)
     struct osh_head *head = osh_head();
     unsigned slot = 0;
 
-    pthread_mutex_lock(&osh.lock);
+    dock_lock(&osh.lock);
     head->mask[0] = osh.free_slots;
-    pthread_mutex_unlock(&osh.lock);
+    dock_unlock(&osh.lock);
     osh_reduce(&parent->g, &head->mask[1], &head->mask[0], 1, &osh_and_uint64);
     if (head->mask[1])
         slot = (unsigned)__builtin_ctzll(head->mask[1]);
@@ -101,9 +101,9 @@ static struct dock_shmem_team *make(const struct dock_shmem_team *parent, struct
     if (config)
         t->config = *config;
     memset(t->g.word, 0, OSH_WORDS * sizeof *t->g.word); // what an earlier team of the slot left
-    pthread_mutex_lock(&osh.lock);
+    dock_lock(&osh.lock);
     osh.free_slots &= ~(1ull << slot);
-    pthread_mutex_unlock(&osh.lock);
+    dock_unlock(&osh.lock);
     return t;
 }
 
@@ -160,11 +160,11 @@ API(shmem_team_split_2d);
 
 static struct dock_shmem_ctx *context_of(const struct dock_shmem_team *t)
 {
-    pthread_mutex_lock(&osh.lock);
+    dock_lock(&osh.lock);
     struct dock_shmem_ctx *c = osh.contexts;
     while (c && c->team != t)
         c = c->next;
-    pthread_mutex_unlock(&osh.lock);
+    dock_unlock(&osh.lock);
     return c;
 }
 
@@ -180,9 +180,9 @@ void shmem_team_destroy(shmem_team_t team)
     while ((c = context_of(t)))
         osh_ctx_close(c);
     osh_sync(&t->g); // the slot is free when all have left
-    pthread_mutex_lock(&osh.lock);
+    dock_lock(&osh.lock);
     osh.free_slots |= 1ull << t->slot;
-    pthread_mutex_unlock(&osh.lock);
+    dock_unlock(&osh.lock);
     free(t);
 }
 API(shmem_team_destroy);

@@ -146,16 +146,16 @@ static void *work(void *arg)
 {
     struct ur_notifier *n = arg;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     while (!n->leaving) {
         n->running = holders ? NULL : take_first(&n->todo);
         if (!n->running) {
             pthread_cond_wait(&change, &lock);
             continue;
         }
-        pthread_mutex_unlock(&lock);
+        dock_unlock(&lock);
         bool ended = run(n, n->running);
-        pthread_mutex_lock(&lock);
+        dock_lock(&lock);
         if (ended)
             tell(n, n->running);
         else
@@ -163,7 +163,7 @@ static void *work(void *arg)
         n->running = NULL;
         pthread_cond_broadcast(&change);
     }
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return NULL;
 }
 
@@ -199,16 +199,16 @@ urma_notifier_t *urma_create_notifier(urma_context_t *ctx)
     err = n->n.fd < 0 ? dock_refuse(-errno, "urma_create_notifier: no descriptor") : start(n);
     if (err)
         goto no_thread;
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     n->next = notifiers;
     notifiers = n;
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     ur_use(&ctx->ref);
     return &n->n;
 
 no_thread:
     if (n->n.fd >= 0)
-        close(n->n.fd);
+        dock_close(n->n.fd);
     free(n);
     return ur_none(err);
 }
@@ -219,21 +219,23 @@ urma_status_t urma_delete_notifier(urma_notifier_t *notifier)
 
     if (!notifier)
         return dock_refuse(URMA_EINVAL, "urma_delete_notifier: no notifier given");
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     n->leaving = true;
     pthread_cond_broadcast(&change);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
+    dock_uncancelled_begin();
     pthread_join(n->worker, NULL);
-    pthread_mutex_lock(&lock);
+    dock_uncancelled_end();
+    dock_lock(&lock);
     for (struct ur_notifier **at = &notifiers; *at; at = &(*at)->next)
         if (*at == n) {
             *at = n->next;
             break;
         }
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     forget_all(&n->todo);
     forget_all(&n->done);
-    close(notifier->fd);
+    dock_close(notifier->fd);
     ur_drop(&notifier->urma_ctx->ref);
     free(n);
     return URMA_SUCCESS;
@@ -245,10 +247,10 @@ static void give(struct ur_notifier *n, struct job *j, int timeout)
 {
     j->ms = timeout > 0 ? (uint32_t)timeout : LONGEST_MS;
     j->end = dock_now_ns() + j->ms * 1000000ull;
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     append(&n->todo, j);
     pthread_cond_broadcast(&change);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
 }
 
 static bool concerns(const struct job *j, const urma_target_jetty_t *target, const urma_jetty_t *jetty)
@@ -280,7 +282,7 @@ void ur_hold_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty)
 {
     struct ur_notifier *n;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     holders++;
 again:
     for (n = notifiers; n; n = n->next)
@@ -288,7 +290,7 @@ again:
             pthread_cond_wait(&change, &lock);
             goto again; // notifiers may have come and gone
         }
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
 }
 
 static void drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jetty)
@@ -302,12 +304,12 @@ static void drop_jobs(const urma_target_jetty_t *target, const urma_jetty_t *jet
 
 void ur_let_jobs_go(const urma_target_jetty_t *target, const urma_jetty_t *jetty, bool dropped)
 {
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     if (dropped)
         drop_jobs(target, jetty);
     holders--;
     pthread_cond_broadcast(&change);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
 }
 
 urma_target_jetty_t *urma_import_jetty_async(urma_notifier_t *notifier, const urma_rjetty_t *rjetty,
@@ -370,13 +372,13 @@ static uint32_t take(struct ur_notifier *n, uint32_t most, urma_notify_t *out)
 {
     uint32_t got = 0;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     while (got < most && n->done.first && uncount_one(n)) {
         struct job *j = take_first(&n->done);
         out[got++] = j->what;
         free(j);
     }
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return got;
 }
 

@@ -23,11 +23,11 @@ static int join(struct ur_context *c)
 
     if (err)
         return err;
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     if (contexts == 0)
         err = dock_pd_create(c->dev, &domain);
     contexts += !err;
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     if (err)
         dock_dev_put(c->dev);
     return err;
@@ -35,10 +35,10 @@ static int join(struct ur_context *c)
 
 static void leave(struct ur_context *c)
 {
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     if (--contexts == 0)
         dock_pd_destroy(c->dev, domain);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     dock_dev_put(c->dev);
 }
 
@@ -64,7 +64,7 @@ urma_context_t *urma_create_context(urma_device_t *dev, uint32_t eid_index)
                                     1u << DOCK_EVENT_SQ_DRAINED); // URMA has no words for them
     c->ctx = (urma_context_t){.dev = dev,
                               .ops = &ur_ops,
-                              .dev_fd = open("/dev/null", O_RDWR | O_CLOEXEC),
+                              .dev_fd = dock_open("/dev/null", O_RDWR | O_CLOEXEC),
                               .async_fd = dock_events_fd(c->events),
                               .eid_index = eid_index,
                               .uasid = UR_UASID,
@@ -95,7 +95,7 @@ urma_status_t urma_delete_context(urma_context_t *ctx)
     dock_events_close(c->events);
     leave(c);
     if (ctx->dev_fd >= 0)
-        close(ctx->dev_fd);
+        dock_close(ctx->dev_fd);
     pthread_mutex_destroy(&ctx->mutex);
     free(c);
     return URMA_SUCCESS;

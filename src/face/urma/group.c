@@ -82,10 +82,10 @@ urma_jetty_grp_t *urma_create_jetty_grp(urma_context_t *ctx, urma_jetty_grp_cfg_
     if (cfg->policy != URMA_JETTY_GRP_POLICY_RR && cfg->policy != URMA_JETTY_GRP_POLICY_HASH_HINT)
         return ur_none(dock_refuse(-EINVAL, "urma_create_jetty_grp: policy %d: by turns (0), by hint (1)",
                                    (int)cfg->policy));
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     g = find(ctx, cfg->name);
     err = g ? share(g, cfg) : make(ctx, cfg, &g);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return err ? ur_none(err) : &g->g;
 }
 
@@ -119,9 +119,9 @@ urma_status_t urma_delete_jetty_grp(urma_jetty_grp_t *jetty_grp)
 
     if (!jetty_grp)
         return dock_refuse(URMA_EINVAL, "urma_delete_jetty_grp: no group given");
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     err = end_one_use(g, &last);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     if (err)
         return URMA_ENOPERM;
     if (!last)
@@ -155,18 +155,18 @@ int ur_check_member(const urma_jetty_cfg_t *c, const char *call)
 
 void ur_group_join(urma_jetty_grp_t *g, urma_jetty_t *jetty)
 {
-    pthread_mutex_lock(&g->list_mutex);
+    dock_lock(&g->list_mutex);
     g->jetty_list[g->jetty_cnt++] = jetty;
-    pthread_mutex_unlock(&g->list_mutex);
+    dock_unlock(&g->list_mutex);
 }
 
 void ur_group_leave(urma_jetty_grp_t *g, urma_jetty_t *jetty)
 {
-    pthread_mutex_lock(&g->list_mutex);
+    dock_lock(&g->list_mutex);
     for (uint32_t i = 0; i < g->jetty_cnt; i++)
         if (g->jetty_list[i] == jetty) {
             g->jetty_list[i] = g->jetty_list[--g->jetty_cnt];
             break;
         }
-    pthread_mutex_unlock(&g->list_mutex);
+    dock_unlock(&g->list_mutex);
 }

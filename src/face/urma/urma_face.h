@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "device/cq.h"
 #include "device/device.h"

@@ -24,31 +24,31 @@ static struct vb_context *list;
 
 static void enlist(struct vb_context *c)
 {
-    pthread_mutex_lock(&list_lock);
+    dock_lock(&list_lock);
     c->next = list;
     list = c;
-    pthread_mutex_unlock(&list_lock);
+    dock_unlock(&list_lock);
 }
 
 static void delist(struct vb_context *c)
 {
     struct vb_context **at = &list;
 
-    pthread_mutex_lock(&list_lock);
+    dock_lock(&list_lock);
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    pthread_mutex_unlock(&list_lock);
+    dock_unlock(&list_lock);
 }
 
 bool vb_context_of(int fd, bool (*same)(int, int))
 {
     struct vb_context *c;
 
-    pthread_mutex_lock(&list_lock);
+    dock_lock(&list_lock);
     for (c = list; c && !same(c->v.context.cmd_fd, fd); c = c->next)
         ;
-    pthread_mutex_unlock(&list_lock);
+    dock_unlock(&list_lock);
     return c != NULL;
 }
 
@@ -102,7 +102,7 @@ int ibv_close_device(struct ibv_context *context)
     dock_events_close(c->events);
     dock_dev_put(c->dev);
     if (context->cmd_fd >= 0)
-        close(context->cmd_fd);
+        dock_close(context->cmd_fd);
     pthread_mutex_destroy(&context->mutex);
     free(c);
     return 0;

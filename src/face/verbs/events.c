@@ -29,10 +29,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 
 void vb_events_completed(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count, unsigned n)
 {
-    pthread_mutex_lock(mutex);
+    dock_lock(mutex);
     *count += n;
     pthread_cond_signal(cond);
-    pthread_mutex_unlock(mutex);
+    dock_unlock(mutex);
 }
 
 static void qp_event_completed(struct ibv_qp *qp)

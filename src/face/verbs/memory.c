@@ -194,11 +194,11 @@ static bool dm_take(uint64_t bytes)
 
 static void dm_enlist(struct vb_dm *v)
 {
-    pthread_mutex_lock(&dm_lock);
+    dock_lock(&dm_lock);
     v->dm.handle = ++dm_given;
     v->next = dms;
     dms = v;
-    pthread_mutex_unlock(&dm_lock);
+    dock_unlock(&dm_lock);
 }
 
 // Out of the list, unless somebody uses it: then how many.
@@ -207,13 +207,13 @@ static uint32_t dm_delist(struct vb_dm *v)
     struct vb_dm **at = &dms;
     uint32_t users;
 
-    pthread_mutex_lock(&dm_lock);
+    dock_lock(&dm_lock);
     users = dock_peek32(&v->users);
     while (*at != v)
         at = &(*at)->next;
     if (!users)
         *at = v->next;
-    pthread_mutex_unlock(&dm_lock);
+    dock_unlock(&dm_lock);
     return users;
 }
 
@@ -221,13 +221,13 @@ struct vb_dm *vb_dm_hold(struct ibv_context *context, uint32_t handle)
 {
     struct vb_dm *v;
 
-    pthread_mutex_lock(&dm_lock);
+    dock_lock(&dm_lock);
     for (v = dms; v; v = v->next)
         if (v->dm.handle == handle && vb_dev(v->dm.context) == vb_dev(context))
             break;
     if (v)
         vb_count(&v->users, 1);
-    pthread_mutex_unlock(&dm_lock);
+    dock_unlock(&dm_lock);
     return v;
 }
 

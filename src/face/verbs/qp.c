@@ -357,9 +357,9 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
         return dock_refuse(EINVAL, "ibv_modify_qp: no queue or no attributes given");
     if (!vb_qp_known(qp))
         return vb_status(dock_refuse(ENOENT, "ibv_modify_qp: no queue has handle %#x", qp->handle));
-    pthread_mutex_lock(&vb_qp(qp)->now->modify);
+    dock_lock(&vb_qp(qp)->now->modify);
     err = modify(vb_qp(qp), attr, attr_mask);
-    pthread_mutex_unlock(&vb_qp(qp)->now->modify);
+    dock_unlock(&vb_qp(qp)->now->modify);
     return err;
 }
 
@@ -374,9 +374,9 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
         return dock_refuse(EINVAL, "ibv_query_qp: no queue or no place for the answer");
     if (!vb_qp_known(qp))
         return vb_status(dock_refuse(ENOENT, "ibv_query_qp: no queue has handle %#x", qp->handle));
-    pthread_mutex_lock(&v->now->modify);
+    dock_lock(&v->now->modify);
     *attr = v->now->attr;
-    pthread_mutex_unlock(&v->now->modify);
+    dock_unlock(&v->now->modify);
     attr->qp_state = vb_qp_state(dock_qp_state(v->dev));
     attr->cur_qp_state = attr->qp_state;
     attr->path_mig_state = IBV_MIG_MIGRATED;

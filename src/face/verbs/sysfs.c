@@ -28,7 +28,7 @@ const char *ibv_get_sysfs_path(void)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const char *given = secure_getenv("SYSFS_PATH");
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     if (!path[0]) {
         size_t n = given && strlen(given) < sizeof path ? strlen(given) : 0;
         while (n > 1 && given[n - 1] == '/')
@@ -38,7 +38,7 @@ const char *ibv_get_sysfs_path(void)
         else
             snprintf(path, sizeof path, "%s/sys", vb_private_root());
     }
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return path;
 }
 
@@ -87,11 +87,13 @@ static int real_file(const char *dir, const char *file, char *buf, size_t size)
 
     if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
         return -1;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = dock_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
+    dock_uncancelled_begin();
     n = read(fd, buf, size);
-    close(fd);
+    dock_uncancelled_end();
+    dock_close(fd);
     if (n > 0 && buf[n - 1] == '\n')
         buf[--n] = '\0';
     else if (n >= 0 && (size_t)n < size)

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "device/cq.h"
 #include "device/device.h"

@@ -24,7 +24,7 @@ static int keep_file(int fd, int *out)
     int kept;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    kept = open(path, O_PATH | O_CLOEXEC);
+    kept = dock_open(path, O_PATH | O_CLOEXEC);
     if (kept < 0 && errno != ENOENT) // where there is no /proc, the program keeps its own
         return dock_refuse(-errno, "ibv_open_xrcd: the file cannot be kept: %s", strerror(errno));
     *out = kept;
@@ -87,7 +87,7 @@ static void give_number(struct dock_dev *dev, const struct vb_xrcd *x)
     if (x->inode)
         dock_xrc_domain_close(dev, x->number);
     if (x->file >= 0)
-        close(x->file);
+        dock_close(x->file);
 }
 
 static int make(struct ibv_context *context, const struct dock_domain_name *name, int fd,
@@ -124,7 +124,7 @@ no_parts:
     return err;
 no_number:
     if (x->file >= 0)
-        close(x->file);
+        dock_close(x->file);
     free(x);
     return err;
 }
@@ -172,9 +172,9 @@ struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_
 
     if (err)
         return vb_none(err);
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     err = open_locked(context, &name, attr->fd, &x);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return err ? vb_none(err) : &x->xrcd;
 }
 
@@ -197,7 +197,7 @@ int vb_close_xrcd(struct ibv_xrcd *xrcd)
     struct vb_xrcd *x = (struct vb_xrcd *)xrcd;
     int err = 0;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     if (x->handles > 1)
         x->handles--;
     else if (dock_peek32(&x->users))
@@ -205,7 +205,7 @@ int vb_close_xrcd(struct ibv_xrcd *xrcd)
                           dock_peek32(&x->users));
     else
         end(x);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return vb_status(err);
 }
 
@@ -213,17 +213,17 @@ struct vb_xrc_parts *vb_xrc_parts_hold(struct ibv_xrcd *xrcd)
 {
     struct vb_xrc_parts *p = ((struct vb_xrcd *)xrcd)->parts;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     p->users++;
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return p;
 }
 
 void vb_xrc_parts_drop(struct vb_xrc_parts *parts)
 {
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     drop_parts(parts);
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
 }
 
 void vb_xrcd_use(struct ibv_xrcd *xrcd, int by)

@@ -56,13 +56,13 @@ static void drop(struct vb_target *t)
     struct vb_target **at = &targets;
     bool last;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     last = !--t->handles;
     while (last && *at != t)
         at = &(*at)->next;
     if (last)
         *at = t->next;
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     if (last)
         end(t);
 }
@@ -106,10 +106,10 @@ struct ibv_qp *vb_create_target(struct ibv_context *context, const struct ibv_qp
     t = make(attr->xrcd);
     if (!t)
         return NULL;
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     t->next = targets;
     targets = t;
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return make_handle(t, attr->xrcd, attr->qp_context);
 }
 
@@ -136,12 +136,12 @@ static struct vb_target *hold(uint64_t domain, uint32_t number)
 {
     struct vb_target *t;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     for (t = targets; t && (t->domain != domain || dock_qp_number(t->dev) != number); t = t->next)
         ;
     if (t)
         t->handles++;
-    pthread_mutex_unlock(&lock);
+    dock_unlock(&lock);
     return t;
 }
 

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -232,6 +233,44 @@ static void a_child_sees_one_instant(void **state)
     free((void *)free_running.plain);
 }
 
+static dock_a32 forks;
+
+static void fork_in_a_handler(int signal)
+{
+    pid_t child = fork();
+
+    (void)signal;
+    if (child == 0)
+        _exit(0);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    atomic_fetch_add(&forks, 1);
+}
+
+// As handlers that report a crash do. A hang is the end of the test's time.
+static void a_handler_that_forks_in_the_middle_of_a_registration(void **state)
+{
+    struct fix *f = *state;
+    struct sigaction act = {.sa_handler = fork_in_a_handler, .sa_flags = SA_RESTART}, was;
+    struct itimerval often = {{0, 2000}, {0, 2000}}, never = {0};
+    struct dock_mr *mr;
+
+    assert_int_equal(sigaction(SIGALRM, &act, &was), 0);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (dock_peek32(&forks) < 100) {
+        char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(p, 1, LEN);
+        assert_int_equal(
+            dock_mr_register(f->dev, f->a.pd, (uintptr_t)p, LEN, (uintptr_t)p, DOCK_ACCESS_LOCAL_WRITE, &mr),
+            0);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        munmap(p, LEN);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &was, NULL);
+    transfer(f, 7);
+}
+
 static void children_that_never_return_here(void **state)
 {
     struct fix *f = *state;
@@ -425,6 +464,8 @@ int main(void)
         cmocka_unit_test(all_descriptors_closed), // before a device is open here
         cmocka_unit_test(a_daemon_opens_anew),
         cmocka_unit_test_setup_teardown(whoever_writes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_handler_that_forks_in_the_middle_of_a_registration, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(children_that_never_return_here, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_raw_clone_faults, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_inherited_is_refused, set_up, tear_down),
