@@ -16,15 +16,7 @@
 #include "base/address.h"
 #include "base/log.h"
 #include "base/version.h"
-
-// Room for the longest path below the tree and the longest text of a file.
-enum { TREE_PATH = 192, TREE_TEXT = 128 };
-
-struct tree {
-    int fd;
-    int rc; // of the first step that failed; later steps do nothing
-    char device[16 + DOCK_NAME_MAX + 16];
-};
+#include "cli/tree_own.h"
 
 static void failed(struct tree *tree, const char *what, const char *path)
 {
@@ -32,7 +24,7 @@ static void failed(struct tree *tree, const char *what, const char *path)
     dock_error("cannot %s %s of the private sysfs tree: %s", what, path, strerror(errno));
 }
 
-static void make_directory(struct tree *tree, const char *path)
+void dock_tree_directory(struct tree *tree, const char *path)
 {
     char part[TREE_PATH];
 
@@ -76,9 +68,7 @@ static void replace(struct tree *tree, const char *path, const char *text)
         close(fd);
 }
 
-// One file with one line in it; its directory is there.
-__attribute__((format(printf, 3, 4))) static void put(struct tree *tree, const char *path, const char *format,
-                                                      ...)
+void dock_tree_put(struct tree *tree, const char *path, const char *format, ...)
 {
     char line[TREE_TEXT - 2];
     char text[TREE_TEXT];
@@ -92,7 +82,7 @@ __attribute__((format(printf, 3, 4))) static void put(struct tree *tree, const c
         replace(tree, path, text);
 }
 
-static const char *below(const struct tree *tree, const char *path)
+const char *dock_tree_below(const struct tree *tree, const char *path)
 {
     static _Thread_local char whole[TREE_PATH];
 
@@ -105,44 +95,42 @@ static void put_device(struct tree *tree, const struct dock_identity *id)
     static const char *const guids[] = {"/node_guid", "/sys_image_guid"};
     const uint8_t *g = id->guid;
 
-    make_directory(tree, below(tree, "/device"));
+    dock_tree_directory(tree, dock_tree_below(tree, "/device"));
     for (int i = 0; i < 2; i++)
-        put(tree, below(tree, guids[i]), "%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0], g[1], g[2], g[3], g[4],
-            g[5], g[6], g[7]);
-    put(tree, below(tree, "/board_id"), "DRYDOCK");
-    put(tree, below(tree, "/fw_ver"), "%s", dock_version());
-    put(tree, below(tree, "/hca_type"), "drydock");
-    put(tree, below(tree, "/hw_rev"), "0x1");
-    put(tree, below(tree, "/node_type"), "1: CA");
-    put(tree, below(tree, "/node_desc"), "Drydock software device");
-    put(tree, below(tree, "/device/numa_node"), "-1");
+        dock_tree_put(tree, dock_tree_below(tree, guids[i]), "%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0],
+                      g[1], g[2], g[3], g[4], g[5], g[6], g[7]);
+    dock_tree_put(tree, dock_tree_below(tree, "/board_id"), "DRYDOCK");
+    dock_tree_put(tree, dock_tree_below(tree, "/fw_ver"), "%s", dock_version());
+    dock_tree_put(tree, dock_tree_below(tree, "/hca_type"), "drydock");
+    dock_tree_put(tree, dock_tree_below(tree, "/hw_rev"), "0x1");
+    dock_tree_put(tree, dock_tree_below(tree, "/node_type"), "1: CA");
+    dock_tree_put(tree, dock_tree_below(tree, "/node_desc"), "Drydock software device");
+    dock_tree_put(tree, dock_tree_below(tree, "/device/numa_node"), "-1");
 }
 
 static void put_port(struct tree *tree)
 {
-    make_directory(tree, below(tree, "/ports/1/gids"));
-    make_directory(tree, below(tree, "/ports/1/pkeys"));
-    make_directory(tree, below(tree, "/ports/1/gid_attrs/types"));
-    make_directory(tree, below(tree, "/ports/1/gid_attrs/ndevs"));
-    put(tree, below(tree, "/ports/1/state"), "4: ACTIVE");
-    put(tree, below(tree, "/ports/1/phys_state"), "5: LinkUp");
-    put(tree, below(tree, "/ports/1/link_layer"), "Ethernet");
-    put(tree, below(tree, "/ports/1/lid"), "0x0");
-    put(tree, below(tree, "/ports/1/sm_lid"), "0x0");
-    put(tree, below(tree, "/ports/1/rate"), "100 Gb/sec (4X EDR)");
-    put(tree, below(tree, "/ports/1/pkeys/0"), "0xffff");
+    dock_tree_directory(tree, dock_tree_below(tree, "/ports/1/gids"));
+    dock_tree_directory(tree, dock_tree_below(tree, "/ports/1/pkeys"));
+    dock_tree_directory(tree, dock_tree_below(tree, "/ports/1/gid_attrs/types"));
+    dock_tree_directory(tree, dock_tree_below(tree, "/ports/1/gid_attrs/ndevs"));
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/state"), "4: ACTIVE");
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/phys_state"), "5: LinkUp");
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/link_layer"), "Ethernet");
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/lid"), "0x0");
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/sm_lid"), "0x0");
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/rate"), "100 Gb/sec (4X EDR)");
+    dock_tree_put(tree, dock_tree_below(tree, "/ports/1/pkeys/0"), "0xffff");
 }
 
-static void put_gid(struct tree *tree, unsigned index, const uint8_t raw[16])
+void dock_tree_put_address(struct tree *tree, const char *path, const uint8_t raw[16])
 {
-    char name[32];
     char text[40];
     int n = 0;
 
-    snprintf(name, sizeof(name), "/ports/1/gids/%u", index);
     for (int i = 0; i < 16; i += 2)
         n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%02x%02x", i ? ":" : "", raw[i], raw[i + 1]);
-    put(tree, below(tree, name), "%s", text);
+    dock_tree_put(tree, dock_tree_below(tree, path), "%s", text);
 }
 
 // Attributes exist for filled entries only; what an earlier run left of an address that is gone must go too.
@@ -152,9 +140,9 @@ static void put_gid_attribute(struct tree *tree, const char *attribute, unsigned
     const char *path;
 
     snprintf(name, sizeof(name), "/ports/1/gid_attrs/%s/%u", attribute, index);
-    path = below(tree, name);
+    path = dock_tree_below(tree, name);
     if (text)
-        put(tree, path, "%s", text);
+        dock_tree_put(tree, path, "%s", text);
     else if (tree->rc == 0 && unlinkat(tree->fd, path, 0) != 0 && errno != ENOENT)
         failed(tree, "remove", path);
 }
@@ -163,10 +151,11 @@ static void put_gids(struct tree *tree, const struct dock_identity *id)
 {
     for (unsigned i = 0; i < DOCK_GID_TABLE; i++) {
         bool filled = i < id->gids;
-        char name[IF_NAMESIZE];
+        char name[IF_NAMESIZE], path[32];
         const char *netdev = filled && id->gid[i].ifindex ? if_indextoname(id->gid[i].ifindex, name) : NULL;
 
-        put_gid(tree, i, id->gid[i].raw);
+        snprintf(path, sizeof(path), "/ports/1/gids/%u", i);
+        dock_tree_put_address(tree, path, id->gid[i].raw);
         put_gid_attribute(tree, "types", i, filled ? "RoCE v2" : NULL);
         put_gid_attribute(tree, "ndevs", i, netdev);
     }
@@ -182,18 +171,18 @@ static void put_netdev(struct tree *tree, const struct dock_identity *id)
         if (!dock_address_is_ipv4(id->gid[i].raw) || !if_indextoname(id->gid[i].ifindex, name))
             continue;
         snprintf(path, sizeof(path), "/device/net/%s", name);
-        make_directory(tree, below(tree, path));
+        dock_tree_directory(tree, dock_tree_below(tree, path));
         return;
     }
 }
 
 static void put_verbs_class(struct tree *tree, const struct dock_identity *id)
 {
-    make_directory(tree, "sys/class/infiniband_verbs/uverbs0");
-    put(tree, "sys/class/infiniband_verbs/abi_version", "6");
-    put(tree, "sys/class/infiniband_verbs/uverbs0/abi_version", "1");
-    put(tree, "sys/class/infiniband_verbs/uverbs0/ibdev", "%s", id->name);
-    make_directory(tree, "dev/infiniband");
+    dock_tree_directory(tree, "sys/class/infiniband_verbs/uverbs0");
+    dock_tree_put(tree, "sys/class/infiniband_verbs/abi_version", "6");
+    dock_tree_put(tree, "sys/class/infiniband_verbs/uverbs0/abi_version", "1");
+    dock_tree_put(tree, "sys/class/infiniband_verbs/uverbs0/ibdev", "%s", id->name);
+    dock_tree_directory(tree, "dev/infiniband");
     if (tree->rc == 0 && symlinkat("/dev/null", tree->fd, "dev/infiniband/uverbs0") != 0 && errno != EEXIST)
         failed(tree, "make link", "dev/infiniband/uverbs0");
 }
@@ -237,6 +226,8 @@ int dock_tree_make(int rundir_fd, const struct dock_identity *id, char *root, si
     put_gids(&tree, id);
     put_netdev(&tree, id);
     put_verbs_class(&tree, id);
+    snprintf(tree.device, sizeof(tree.device), "sys/class/ubcore/%s", id->name);
+    dock_tree_put_ub(&tree, id);
     close(tree.fd);
     return tree.rc;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The private tree that the path shim leads programs into: what a kernel driver would show of the device
-// below /sys/class/infiniband, /sys/class/infiniband_verbs and /dev/infiniband. It lies in the runtime
-// directory, one tree per device name, and is brought up to date by every `drydock run`.
+// below /sys/class/infiniband, /sys/class/infiniband_verbs, /sys/class/ubcore and /dev/infiniband. It lies in
+// the runtime directory, one tree per device name, and is brought up to date by every `drydock run`.
 #ifndef DOCK_CLI_TREE_H
 #define DOCK_CLI_TREE_H
 

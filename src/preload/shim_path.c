@@ -8,6 +8,7 @@ static const char dev_dir[] = "/dev/infiniband";
 static const char dev_node[] = "/dev/infiniband/uverbs0";
 static const char sys_class[] = "/sys/class/infiniband";
 static const char sys_verbs[] = "/sys/class/infiniband_verbs";
+static const char sys_ub[] = "/sys/class/ubcore";
 
 static struct {
     bool known;
@@ -53,7 +54,8 @@ bool dock_shim_owns(const char *path)
         return false;
     if (path[1] == 'd')
         return strncmp(path, dev_dir, sizeof(dev_dir) - 1) == 0;
-    return path[1] == 's' && strncmp(path, sys_class, sizeof(sys_class) - 1) == 0;
+    return path[1] == 's' && (strncmp(path, sys_class, sizeof(sys_class) - 1) == 0 ||
+                              strncmp(path, sys_ub, sizeof(sys_ub) - 1) == 0);
 }
 
 static const char *in_tree(const char *path, struct dock_shim_buf *buf)
@@ -74,7 +76,7 @@ const char *dock_shim_path(const char *path, struct dock_shim_buf *buf)
     if (strcmp(path, dev_node) == 0)
         return "/dev/null";
     if (below(path, dev_dir, sizeof(dev_dir) - 1) || below(path, sys_class, sizeof(sys_class) - 1) ||
-        below(path, sys_verbs, sizeof(sys_verbs) - 1))
+        below(path, sys_verbs, sizeof(sys_verbs) - 1) || below(path, sys_ub, sizeof(sys_ub) - 1))
         return in_tree(path, buf);
     return path;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Which paths the device answers for, and where in a private tree they really are.
 //
-// Programs look a verbs device up in places that only a kernel driver can fill. `drydock run` lays a copy of
+// Programs look a device up in places that only a kernel driver can fill. `drydock run` lays a copy of
 // those places under a root of its own and names it in DRYDOCK_SHIM; the interposers of shim.c send every
 // path through dock_shim_path():
 //
 //     /dev/infiniband/uverbs0     -> /dev/null           (UCX wants a character device that it may use)
 //     /dev/infiniband[/...]       -> ROOT/dev/infiniband[/...]
-//     /sys/class/infiniband[...]  -> ROOT/sys/class/infiniband[...]         (infiniband_verbs likewise)
+//     /sys/class/infiniband[...]  -> ROOT/sys/class/infiniband[...]         (infiniband_verbs, ubcore
+//     likewise)
 //
 // Without DRYDOCK_SHIM nothing is rewritten.
 #ifndef DOCK_PRELOAD_SHIM_PATH_H

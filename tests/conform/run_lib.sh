@@ -5,7 +5,7 @@
 
 build=${DRYDOCK_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build/dev}
 drydock=$build/bin/drydock
-rerun="DRYDOCK_BUILD=$build scripts/run-one tests/conform/$(basename "$0")"
+rerun="DRYDOCK_BUILD=$build scripts/run-one ${0#"$PWD"/}"
 work=$(mktemp -d /tmp/drydock-run-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 failures=0

@@ -6,7 +6,6 @@
 
 #include <ub/umdk/urma/urma_provider.h>
 
-#include "device/limits.h"
 #include "face/urma/urma_face.h"
 
 static dock_a32 started;
@@ -15,8 +14,8 @@ static urma_provider_ops_t the_provider = {.name = "drydock", .attr = {.transpor
 static urma_device_cap_t caps;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define BYTES_OF_A_MESSAGE (1u << 31)
-enum { GROUPS = 1024 };
+_Static_assert((int)DOCK_UB_MODES == (URMA_TM_RM | URMA_TM_RC | URMA_TM_UM), "the tree's modes are ours");
+_Static_assert(DOCK_UB_IN_GROUP == URMA_MAX_JETTY_IN_JETTY_GRP, "the tree's groups are ours");
 
 static void fill_caps(void)
 {
@@ -35,8 +34,8 @@ static void fill_caps(void)
         .max_jfs = l.max_qp,
         .max_jfr = l.max_srq,
         .max_jetty = l.max_qp,
-        .max_jetty_grp = GROUPS,
-        .max_jetty_in_jetty_grp = URMA_MAX_JETTY_IN_JETTY_GRP,
+        .max_jetty_grp = DOCK_UB_GROUPS,
+        .max_jetty_in_jetty_grp = DOCK_UB_IN_GROUP,
         .max_jfc_depth = l.max_cqe,
         .max_jfs_depth = l.max_qp_wr,
         .max_jfr_depth = l.max_srq_wr,
@@ -45,22 +44,22 @@ static void fill_caps(void)
         .max_jfs_rsge = UR_SGE,
         .max_jfr_sge = l.max_sge,
         .max_msg_size = l.max_msg,
-        .max_read_size = BYTES_OF_A_MESSAGE,
-        .max_write_size = BYTES_OF_A_MESSAGE,
-        .max_cas_size = 8,
-        .max_swap_size = 8,
-        .max_fetch_and_add_size = 8,
-        .max_fetch_and_sub_size = 8,
-        .max_fetch_and_and_size = 8,
-        .max_fetch_and_or_size = 8,
-        .max_fetch_and_xor_size = 8,
-        .atomic_feat = {.value = 0x7f},
+        .max_read_size = DOCK_UB_ONE_SIDED,
+        .max_write_size = DOCK_UB_ONE_SIDED,
+        .max_cas_size = DOCK_UB_ATOMIC,
+        .max_swap_size = DOCK_UB_ATOMIC,
+        .max_fetch_and_add_size = DOCK_UB_ATOMIC,
+        .max_fetch_and_sub_size = DOCK_UB_ATOMIC,
+        .max_fetch_and_and_size = DOCK_UB_ATOMIC,
+        .max_fetch_and_or_size = DOCK_UB_ATOMIC,
+        .max_fetch_and_xor_size = DOCK_UB_ATOMIC,
+        .atomic_feat = {.value = DOCK_UB_ATOMICS},
         .trans_mode = URMA_TM_RM | URMA_TM_RC | URMA_TM_UM,
         .congestion_ctrl_alg = URMA_CC_NONE,
         .ceq_cnt = 1,
         .max_tp_in_tpg = 1,
         .max_eid_cnt = DOCK_GID_TABLE,
-        .page_size_cap = 0x1000,
+        .page_size_cap = DOCK_UB_PAGES,
         .rm_order_cap = {.bs = {.oi = 1}},
         .rc_order_cap = {.bs = {.ot = 1, .ol = 1, .no = 1}},
         .rm_tp_cap = {.bs = {.rtp = 1, .ctp = 1}},

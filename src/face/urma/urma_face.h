@@ -21,11 +21,12 @@
 #include "device/cq.h"
 #include "device/device.h"
 #include "device/identity.h"
+#include "device/limits.h"
 #include "device/rq.h"
 #include "device/sq.h"
 
 // What one WQE holds: WRITE with notify has the longest control part.
-enum { UR_SGE = 11, UR_INLINE = 176 };
+enum { UR_SGE = DOCK_UB_SGE, UR_INLINE = DOCK_UB_INLINE };
 
 #define UR_UASID 0u // there is one address space per process, and it has no number
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/tree.c"
+#include "cli/tree_ub.c"
 
 static char top[64];
 static int top_fd;
