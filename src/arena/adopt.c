@@ -8,6 +8,7 @@
 
 #include "arena/adopt_own.h"
 #include "arena/procfile.h"
+#include "arena/xcopy.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -238,11 +239,12 @@ static void wish_around(struct survey *s, uint64_t lo, uint64_t hi)
 }
 
 // The pages of a mapping that the registration may have.
+// Where memory that stays plain could not be reached, and its registration would fail, the edges go along.
 static void consider(struct survey *s, const struct dock_vma *v)
 {
     uint64_t page = dock_page(), lo = s->h->addr, hi = s->h->addr + s->h->len;
 
-    if (s->a->mode == DOCK_ADOPT_INNER) {
+    if (s->a->mode == DOCK_ADOPT_INNER && dock_xcopy_works()) {
         lo = (lo + page - 1) & ~(page - 1);
         hi &= ~(page - 1);
     } else {
