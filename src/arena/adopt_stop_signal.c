@@ -123,22 +123,54 @@ static uint64_t hexadecimal(const char *s)
     return n;
 }
 
-// What a thread blocks.
-static enum dock_taken read_mask(int32_t tid, uint64_t *mask)
+// While a thread waits for signals (sigwait) the kernel shows as let in what it waits for, and ours would be
+// taken for one of them. Of a process that is not dumpable only the kernel's function is shown; a sleeper
+// without one cannot be told.
+static bool waits_for_signals(int32_t tid, bool sleeps)
+{
+    char text[128];
+    uint64_t call = 0;
+
+    if (dock_thread_file(tid, "/syscall", text, sizeof text) <= 0)
+        return dock_thread_file(tid, "/wchan", text, sizeof text) <= 0 || strstr(text, "sigtimedwait") ||
+               (sleeps && text[0] == '0');
+    for (const char *s = text; *s >= '0' && *s <= '9'; s++)
+        call = call * 10 + (uint64_t)(*s - '0');
+    return call == SYS_rt_sigtimedwait;
+}
+
+static enum dock_taken read_status(int32_t tid, uint64_t *mask, bool *sleeps)
 {
     char text[4096];
-    long n = dock_thread_file(tid, "/status", text, sizeof text);
 
-    if (n <= 0)
-        return dock_thread_is_dead(tid) ? DOCK_GONE : DOCK_REFUSED;
+    if (dock_thread_file(tid, "/status", text, sizeof text) <= 0)
+        return DOCK_REFUSED;
     const char *state = behind(text, "\nState:\t"), *tracer = behind(text, "\nTracerPid:\t"),
                *blocked = behind(text, "\nSigBlk:\t");
+    *sleeps = state && *state == 'S';
     if (state && (*state == 'Z' || *state == 'X'))
         return DOCK_GONE;
     if (!blocked || (!dock_stopping.asked_for && (!tracer || *tracer != '0')))
         return DOCK_REFUSED;
-    *mask = hexadecimal(blocked);
+    *mask |= hexadecimal(blocked);
     return DOCK_TAKEN;
+}
+
+// What a thread blocks. One that waited for signals at the look at its mask, and not before and after it,
+// shows what it blocks at the next one.
+static enum dock_taken read_mask(int32_t tid, uint64_t *mask)
+{
+    enum dock_taken taken = DOCK_REFUSED;
+    bool sleeps = false;
+
+    *mask = 0;
+    if (!waits_for_signals(tid, false))
+        taken = read_status(tid, mask, &sleeps);
+    if (taken == DOCK_TAKEN && waits_for_signals(tid, sleeps))
+        taken = DOCK_REFUSED;
+    if (taken == DOCK_TAKEN && !sleeps)
+        taken = read_status(tid, mask, &sleeps);
+    return taken == DOCK_REFUSED && dock_thread_is_dead(tid) ? DOCK_GONE : taken; // it may have ended since
 }
 
 // One more; when the signal is chosen, once it lets that in: libc blocks all of them for a moment where a

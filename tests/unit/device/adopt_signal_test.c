@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -321,15 +322,16 @@ static void on_signal(int number)
     atomic_fetch_add(&handled, 1);
 }
 
-// Waits for a signal that everybody blocks: none of ours may be it.
-static void *waits_for_one(void *arg)
+// Reads signals that everybody blocks: none of ours may be one.
+static void *reads_signals(void *arg)
 {
-    int number;
+    int fd = signalfd(-1, arg, SFD_CLOEXEC);
+    struct signalfd_siginfo one;
 
     dock_set32(&busy.sleepers, 1);
-    if (!sigwait(arg, &number) && number == SIGRTMAX - 1 && !dock_peek32(&busy.go))
-        return NULL;
-    atomic_fetch_add(&busy.failed, 1);
+    if (read(fd, &one, sizeof one) != sizeof one || dock_peek32(&busy.go))
+        atomic_fetch_add(&busy.failed, 1);
+    close(fd);
     return NULL;
 }
 
@@ -349,7 +351,7 @@ static int signals_in_use(void *arg)
     err = begin_signals();
     if (err)
         return err;
-    if (pthread_create(&t, NULL, waits_for_one, &one))
+    if (pthread_create(&t, NULL, reads_signals, &one))
         return 1;
     while (!dock_peek32(&busy.sleepers))
         test_nap_us(100);
@@ -363,6 +365,63 @@ static int signals_in_use(void *arg)
         now.sa_handler != on_signal)
         return 3;
     return close_device();
+}
+
+// A signal thread, as daemons have it: it blocks all and waits for any. Others need not block them.
+static void *waits_for_all(void *arg)
+{
+    sigset_t all;
+    int number;
+
+    (void)arg;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    dock_set32(&busy.sleepers, 1);
+    while (!sigwait(&all, &number) && number != SIGUSR2)
+        atomic_fetch_add(&busy.failed, 1); // ours
+    return NULL;
+}
+
+static int a_signal_thread(void *arg)
+{
+    int err = begin_signals();
+    struct dock_mr *mr;
+    pthread_t t;
+
+    (void)arg;
+    if (err)
+        return err;
+    if (pthread_create(&t, NULL, waits_for_all, NULL))
+        return 1;
+    while (!dock_peek32(&busy.sleepers))
+        test_nap_us(100);
+    test_nap_us(10000); // most likely it sleeps by now: if not, all is right, too
+    for (unsigned i = 0; i < 10; i++)
+        if (dock_mr_register(dev, pd, (uintptr_t)busy.mem, LEN, (uintptr_t)busy.mem, BUSY_RIGHTS, &mr) ||
+            adopted() || dock_mr_deregister(mr))
+            return 2;
+    pthread_kill(t, SIGUSR2);
+    pthread_join(t, NULL);
+    return dock_peek64(&busy.failed) ? 3 : close_device();
+}
+
+// ---- edges of a region
+
+// What lies beside it in its first and last page comes along: plain they could not be reached.
+static int edges_go_along(void *arg)
+{
+    int err = refuse(true) ? open_device() : 77;
+    struct dock_mr *mr;
+
+    (void)arg;
+    if (err)
+        return err;
+    if (dock_mr_register(dev, pd, (uintptr_t)busy.mem + 100, LEN - 300, (uintptr_t)busy.mem + 100,
+                         BUSY_RIGHTS, &mr))
+        return 2;
+    if (adopted() != LEN)
+        return 3;
+    return dock_mr_deregister(mr) ? 4 : close_device();
 }
 
 // ---- an alternate stack in memory that is registered
@@ -565,6 +624,8 @@ static struct part parts[] = {
     {"one that blocks all keeps memory plain", a_blocker_keeps_it_plain},
     {"one that blocks all fails a registration", a_blocker_fails_it},
     {"signals of the program are its own", signals_in_use},
+    {"beside a thread that waits for signals", a_signal_thread},
+    {"edges go along", edges_go_along},
     {"an alternate stack stays", alternate_stack},
     {"after the first thread has ended", first_thread_ends},
     {"a peer reaches what moved so", with_a_peer},
