@@ -82,20 +82,22 @@ static inline bool place_word(struct dock_post *p, const struct dock_wr *wr, uin
 }
 
 // The source of any that is small, within the budget of the call.
-static bool source(struct dock_post *p, const struct dock_wr *wr, uint32_t flags, const char **from)
+static inline bool source(struct dock_post *p, const struct dock_wr *wr, uint32_t flags, const char **from)
 {
     const struct dock_sge *s = wr->sge;
-    uint64_t len_key;
+    uint64_t va = s->addr, len_key;
+    uint32_t len;
 
-    if (s->len - 1 >= DOCK_STRAIGHT_BYTES || p->bytes + s->len > DOCK_BUDGET_BYTES)
-        return false;
-    p->bytes += s->len;
     memcpy(&len_key, &s->len, sizeof len_key);
-    *from = (const char *)(uintptr_t)s->addr;
-    return flags & DOCK_F_INLINE || dock_straight_source(&p->qp->sq, len_key, s->addr, from);
+    len = (uint32_t)len_key;
+    if (__builtin_expect(len - 1 >= DOCK_STRAIGHT_BYTES || p->bytes + len > DOCK_BUDGET_BYTES, 0))
+        return false;
+    p->bytes += len;
+    *from = (const char *)(uintptr_t)va;
+    return flags & DOCK_F_INLINE || dock_straight_source(&p->qp->sq, len_key, va, from);
 }
 
-static bool place_message(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+static inline bool place_message(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
 {
     struct dock_direct_message m = {.op = wr->op, .flags = flags, .imm = wr->imm, .len = wr->sge->len};
 
@@ -108,7 +110,7 @@ static bool place_message(struct dock_post *p, const struct dock_wr *wr, uint32_
     return true;
 }
 
-static bool place_write(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+static inline bool place_write(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
 {
     const char *from;
 
@@ -128,20 +130,26 @@ static inline bool fits(const struct dock_sq_post *sq, const struct dock_wr *wr,
              wr->inline_len <= sq->inline_max));
 }
 
-static inline bool place(struct dock_post *p, const struct dock_wr *wr)
+static int __attribute__((noinline)) put_message(struct dock_post *p, const struct dock_wr *wr)
 {
     uint32_t flags = wr->flags | p->sq->always;
+    bool simple = fits(p->sq, wr, flags);
 
-    if (!fits(p->sq, wr, flags))
-        return false;
-    return wr->op <= DOCK_OP_SEND_IMM ? place_message(p, wr, flags)
-           : wr->op == DOCK_OP_WRITE  ? place_write(p, wr, flags)
-                                      : false;
+    if (p->at_once && !(simple && place_message(p, wr, flags)))
+        stop(p, p->pi);
+    if (__builtin_expect(!simple, 0))
+        return dock_post_put_only(p, wr);
+    dock_slot_message(p, wr, flags);
+    return 0;
 }
 
 static int __attribute__((noinline)) put_other(struct dock_post *p, const struct dock_wr *wr)
 {
-    if (p->at_once && !place(p, wr))
+    uint32_t flags = wr->flags | p->sq->always;
+
+    if (wr->op <= DOCK_OP_SEND_IMM)
+        return put_message(p, wr);
+    if (p->at_once && !(wr->op == DOCK_OP_WRITE && fits(p->sq, wr, flags) && place_write(p, wr, flags)))
         stop(p, p->pi);
     return dock_post_put_only(p, wr);
 }

@@ -57,4 +57,20 @@ static inline void dock_slot_write(struct dock_post *p, const struct dock_wr *wr
     dock_slot_sge(b, wr->sge);
 }
 
+// A SEND of one SGE, or inline in one block, where there is room.
+static inline void dock_slot_message(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+{
+    bool in_line = flags & DOCK_F_INLINE;
+    char *b = dock_slot_take(p, wr->id, &flags);
+
+    dock_slot_word(b, 0, flags, (uint32_t)wr->op << 8 | (in_line ? wr->inline_len << 22 : 0));
+    dock_slot_word(b, 8, in_line ? 0 : 1u << 24, wr->remote);
+    dock_slot_word(b, 32, p->sq->urma ? wr->target_token : wr->rkey, 0);
+    memcpy(b + 40, &wr->imm, 8);
+    if (in_line)
+        memcpy(b + 48, (const void *)(uintptr_t)wr->sge->addr, wr->inline_len);
+    else
+        dock_slot_sge(b, wr->sge);
+}
+
 #endif
