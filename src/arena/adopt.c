@@ -78,9 +78,11 @@ void dock_adopt_unlock(void)
 dock_a64 dock_adopted_bytes;
 
 int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
-                    struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user)
+                    struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user,
+                    size_t user_bytes)
 {
-    *a = (struct dock_adopt){.mode = mode, .arena = arena, .counts = counts, .ops = ops, .user = user};
+    *a = (struct dock_adopt){
+        .mode = mode, .arena = arena, .counts = counts, .ops = ops, .user = user, .user_bytes = user_bytes};
     dock_adopt_watch_forks();
     pthread_mutex_init(&a->gate, NULL);
     dock_adopt_lock();

@@ -93,8 +93,7 @@ struct dock_adopt {
     const struct dock_adopt_ops *ops;
     void *user;
     struct dock_mirror *mirrors;
-    const void *self; // the device, in pages of its own
-    size_t self_bytes;
+    size_t user_bytes;
     struct dock_run kept[DOCK_ADOPT_KEPT]; // pages that have moved back and are still there, the oldest first
     unsigned keeps;
     bool large;         // the registration that moves in is
@@ -119,8 +118,10 @@ struct dock_adopt {
 // DRYDOCK_ADOPT, or what this process allows. Logs a refusal once.
 enum dock_adopt_mode dock_adopt_wanted(void);
 
+// `user` is the device, in pages of its own: so many bytes.
 int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
-                    struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user);
+                    struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user,
+                    size_t user_bytes);
 // These descriptors are the device's from now on, until it names others, and none before it closes them: as
 // long as the arena's leads to the arena they are not asked for what they are at every move.
 void dock_adopt_owns(struct dock_adopt *a, const int *fd, unsigned n);

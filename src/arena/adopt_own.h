@@ -128,6 +128,7 @@ void dock_huge_return(const struct dock_mirror *m, uint64_t at, uint64_t off, ui
 
 // ---- adopt_park.c: the program's own mappings wait while the arena's pages are in their place
 uint64_t dock_park_bytes(const struct dock_adopt *a); // of the bits of a mirror
+uint64_t dock_park_room(const struct dock_adopt *a);  // of the addresses where they wait
 extern dock_a64 dock_park_blank; // bytes of address space without access in which nothing waits
 #define DOCK_PARK_FROM 65536u    // bytes of a registration: beside the copy it costs little from there on
 // Before the stop in which a run moves in; the views' lock is held.

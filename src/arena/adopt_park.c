@@ -112,7 +112,7 @@ static bool is_short_of_addresses(void)
     return getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur != RLIM_INFINITY;
 }
 
-static uint64_t room_bytes(const struct dock_adopt *a)
+uint64_t dock_park_room(const struct dock_adopt *a)
 {
     return dock_mirror_size(a) + ALIGNED;
 }
@@ -124,17 +124,17 @@ static bool reserve(const struct dock_adopt *a, struct dock_park *p)
     void *room = MAP_FAILED;
 
     if (bit != MAP_FAILED)
-        room = mmap(NULL, room_bytes(a), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        room = mmap(NULL, dock_park_room(a), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
         if (bit != MAP_FAILED)
             munmap(bit, dock_park_bytes(a));
         return false;
     }
-    munlock(room, room_bytes(a)); // of an earlier mlockall(MCL_FUTURE)
+    munlock(room, dock_park_room(a)); // of an earlier mlockall(MCL_FUTURE)
     p->bit = bit;
     p->room = room;
     p->base = ((uintptr_t)room + ALIGNED - 1) & ~(ALIGNED - 1);
-    dock_count64(&dock_park_blank, room_bytes(a));
+    dock_count64(&dock_park_blank, dock_park_room(a));
     return true;
 }
 
@@ -152,8 +152,8 @@ void dock_park_close(const struct dock_adopt *a, struct dock_mirror *m)
 
     if (!p->base)
         return;
-    dock_count64(&dock_park_blank, p->pages * dock_page() - room_bytes(a));
-    munmap(p->room, room_bytes(a));
+    dock_count64(&dock_park_blank, p->pages * dock_page() - dock_park_room(a));
+    munmap(p->room, dock_park_room(a));
     munmap(p->bit, dock_park_bytes(a));
     *p = (struct dock_park){0};
 }

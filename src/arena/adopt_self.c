@@ -26,11 +26,13 @@ bool dock_self_in(uint64_t lo, uint64_t hi, uint64_t *first, uint64_t *end)
     const void *stack = dock_ptrace_stack(&bytes);
 
     look_at(&s, stack, bytes);
+    look_at(&s, dock_stopping.thread, DOCK_STOP_THREADS * sizeof *dock_stopping.thread);
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next) {
-        look_at(&s, a->self, a->self_bytes);
+        look_at(&s, a->user, a->user_bytes);
         for (const struct dock_mirror *m = a->mirrors; m; m = m->next) {
             look_at(&s, m, dock_mirror_bytes(a));
             look_at(&s, m->park.bit, dock_park_bytes(a));
+            look_at(&s, m->park.room, dock_park_room(a)); // the program's own wait there
         }
     }
     *first = s.first > lo ? s.first : lo;

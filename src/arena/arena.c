@@ -330,6 +330,7 @@ int dock_arena_create(struct dock_arena *a, unsigned shift, uint64_t first)
     a->free = a->spare = a->held = NULL;
     dock_set32(&a->holding, 0);
     a->size = a->used = a->piece = a->filled = 0;
+    dock_huge_learn();
     ret = make_file(&fd);
     if (ret)
         return ret;

@@ -13,6 +13,8 @@
 #include "base/order.h"
 #include "base/rawcall.h"
 
+#define TRIES 3
+
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -45,7 +47,9 @@ static bool size_fits(void)
     return dock_peek32(&known) == 1;
 }
 
-bool dock_huge_wanted(void)
+static dock_a32 off; // any thread may ask, whatever another one does to the environment
+
+void dock_huge_learn(void)
 {
     static dock_a32 said;
     const char *text = getenv("DRYDOCK_HUGE");
@@ -53,10 +57,20 @@ bool dock_huge_wanted(void)
 
     if (!on && strcmp(text, "off") != 0 && !atomic_exchange_explicit(&said, 1, memory_order_relaxed))
         dock_error("DRYDOCK_HUGE=%s is not known (on, off): memory gets no huge pages", text);
-    return on && size_fits();
+    dock_set32(&off, !on);
 }
 
+bool dock_huge_wanted(void)
+{
+    return !dock_peek32(&off) && size_fits();
+}
+
+// A page that sits in another processor's batch for a moment is in the way.
 long dock_huge_collapse(uint64_t at, uint64_t len)
 {
-    return dock_rawcall(SYS_madvise, (long)at, (long)len, MADV_COLLAPSE, 0, 0, 0);
+    long err = -EAGAIN;
+
+    for (int i = 0; i < TRIES && (err == -EAGAIN || err == -EBUSY); i++)
+        err = dock_rawcall(SYS_madvise, (long)at, (long)len, MADV_COLLAPSE, 0, 0, 0);
+    return err;
 }

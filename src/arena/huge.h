@@ -11,8 +11,8 @@
 #define DOCK_HUGE_SHIFT 21u
 #define DOCK_HUGE_BYTES (1u << DOCK_HUGE_SHIFT)
 
-// DRYDOCK_HUGE, and whether this machine's have that size. Logs a refusal once.
-bool dock_huge_wanted(void);
+void dock_huge_learn(void);  // DRYDOCK_HUGE, when an arena is made. Logs a refusal once
+bool dock_huge_wanted(void); // and this machine's have that size
 // Whole ones, of which each has a page at least. 0 or -errno; no lock and no libc state.
 long dock_huge_collapse(uint64_t at, uint64_t len);
 // What is said below /sys/kernel/mm/transparent_hugepage. false: nothing.

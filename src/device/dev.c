@@ -242,12 +242,10 @@ int dock_dev_open(const struct dock_config *cfg, struct dock_dev **out)
     err = make_port(dev);
     if (err)
         goto no_port;
-    err =
-        dock_adopt_open(&dev->adopt, adoption(dev), &dev->arena, &dev->port->adopt, &dock_mr_adopt_ops, dev);
+    err = dock_adopt_open(&dev->adopt, adoption(dev), &dev->arena, &dev->port->adopt, &dock_mr_adopt_ops, dev,
+                          sizeof *dev);
     if (err)
         goto no_port;
-    dev->adopt.self = dev;
-    dev->adopt.self_bytes = sizeof *dev;
     err = open_bell(dev);
     if (err)
         goto no_bell;

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arena/huge.h"
 #include "device/internal.h"
 #include "lib/adopting.h"
 #include "lib/duo.h"
@@ -166,6 +167,13 @@ static bool chosen(const char *name, const char *choice)
     return is;
 }
 
+// Then any page may bring one, and what has how many says nothing.
+static bool come_by_themselves(void)
+{
+    return chosen("shmem_enabled", "[always]") || chosen("shmem_enabled", "[within_size]") ||
+           chosen("shmem_enabled", "[force]");
+}
+
 // Memory whose address is a multiple of a huge page, in one window's part of the address space.
 static char *map_pieces(void)
 {
@@ -186,14 +194,15 @@ static bool kernel_gives(void)
         mmap(p, LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
         gives = gives > 0;
     } else {
-        *p = 1;
-        gives = chosen("hpage_pmd_size", "2097152") && !madvise(p, HUGE, MADV_COLLAPSE);
+        memset(p, 1, LEN);
+        gives = chosen("hpage_pmd_size", "2097152") && !come_by_themselves() &&
+                !dock_huge_collapse((uintptr_t)p, LEN);
     }
     munmap(p, LEN);
     if (fd >= 0)
         close(fd);
     if (!gives)
-        print_message("the kernel gives a file in memory no huge page of 2 MiB\n");
+        print_message("the kernel gives a file in memory no huge page of 2 MiB, or by itself\n");
     return gives;
 }
 
@@ -453,8 +462,10 @@ static void none_where_they_are_switched_off(void **state)
     madvise(p, LEN, MADV_NOHUGEPAGE);
     memset(p, 9, LEN);
     setenv("DRYDOCK_HUGE", "off", 1);
+    dock_huge_learn();
     struct dock_mr *mr = reg(f, p);
     unsetenv("DRYDOCK_HUGE");
+    dock_huge_learn();
     assert_int_equal(maps_look(p, LEN).adopted, LEN);
     assert_int_equal(counted(f), 0);
     assert_int_equal(dock_mr_deregister(mr), 0);
@@ -563,9 +574,7 @@ static int without_any(void *arg)
         return 1;
     memset(p, 6, LEN);
     bool had = !madvise(p, LEN, MADV_COLLAPSE) && huge_in(p, LEN, false);
-    bool loses = !chosen("shmem_enabled", "[always]") && !chosen("shmem_enabled", "[within_size]") &&
-                 !chosen("shmem_enabled", "[force]");
-    if (!had || !loses || !refuse_collapse())
+    if (!had || come_by_themselves() || !refuse_collapse())
         return 77;
     bytes_fill(p, LEN, 17);
     uint64_t sum = bytes_sum(p, LEN);
