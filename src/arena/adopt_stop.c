@@ -15,6 +15,7 @@
 #include "arena/xcopy.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rawsignal.h"
 
 #define GATE_PATIENCE_NS 100000000ull
 
@@ -135,8 +136,8 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
     enum dock_adopt_why why = DOCK_WHY_NONE;
 
     sigfillset(&all);
+    dock_stopping.mask = dock_signals_blocked();
     pthread_sigmask(SIG_SETMASK, &all, &stop.mask);
-    memcpy(&dock_stopping.mask, &stop.mask, sizeof dock_stopping.mask);
     stop.began_ns = dock_now_ns();
     dock_stopping.threads = 0;
     dock_proc_still(true);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/rawcall.h"
+#include "base/rawsignal.h"
 
 #define NAP_NS 50000
 #define BIT(signal) ((uint64_t)1 << ((signal)-1))
@@ -51,6 +51,15 @@ void dock_unsignalled_end(void)
 
     if (--held.signals == 0)
         dock_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask, 0, 0);
+}
+
+uint64_t dock_signals_blocked(void)
+{
+    uint64_t mask = held.mask;
+
+    if (!held.signals)
+        dock_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof mask, 0, 0);
+    return mask;
 }
 
 void dock_lock_beside_forks(pthread_mutex_t *m)

@@ -20,6 +20,9 @@ struct dock_rawaction {
     uint64_t mask; // bit number - 1
 };
 
+// What the calling thread blocks, but for what our locks block while it has them (lock.c).
+uint64_t dock_signals_blocked(void);
+
 static inline long dock_rawaction(int number, const struct dock_rawaction *now, struct dock_rawaction *was)
 {
     return dock_rawcall(SYS_rt_sigaction, number, (long)now, (long)was, sizeof now->mask, 0, 0);
@@ -29,7 +32,7 @@ static inline long dock_rawaction(int number, const struct dock_rawaction *now, 
 
 #define DOCK_RAW_RESTORER 0x04000000ul // SA_RESTORER: a handler returns to what we say
 
-__attribute__((naked)) static void dock_rawrestorer(void)
+__attribute__((naked, unused)) static void dock_rawrestorer(void)
 {
     __asm__ volatile("movq $15, %rax\n\tsyscall"); // rt_sigreturn
 }
@@ -51,7 +54,7 @@ static inline uint64_t dock_context_sp(const ucontext_t *c)
 
 #define DOCK_RAW_RESTORER 0ul // the kernel has its own
 
-static void dock_rawrestorer(void)
+__attribute__((unused)) static void dock_rawrestorer(void)
 {
 }
 
