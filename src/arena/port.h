@@ -21,7 +21,7 @@
 #include "base/seed.h"
 
 #define DOCK_PORT_MAGIC 0x4b434f4459524444u // "DDRYDOCK" read as bytes, little endian
-#define DOCK_PORT_VERSION 3
+#define DOCK_PORT_VERSION 4
 #define DOCK_HAZARDS 32768
 #define DOCK_FATAL_FORKED 2u
 

@@ -363,7 +363,8 @@ void dock_sq_end_placed(struct dock_sq *sq, const struct dock_post *p)
         dock_sq_tell(sq, DOCK_BY_POSTER);
         dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
     } else {
-        end_others(sq, (struct dock_stay){
-                           .pi = p->pi, .bytes = DOCK_BUDGET_BYTES - p->bytes, .wrs = DOCK_BUDGET_WRS});
+        end_others(sq, (struct dock_stay){.pi = p->pi,
+                                          .bytes = DOCK_BUDGET_BYTES - p->bytes,
+                                          .wrs = DOCK_BUDGET_WRS - p->placed});
     }
 }

@@ -44,10 +44,12 @@ static inline bool start(struct dock_post *p)
     return true;
 }
 
-// May this one be placed?
+// May this one be placed? As many as the budget of a run has.
 static inline bool may(struct dock_post *p, uint8_t what)
 {
-    return (p->at_once != DOCK_MAY_PLACE || start(p)) && p->at_once >= what;
+    bool goes_on = p->at_once == DOCK_MAY_PLACE ? start(p) : p->pi - p->qp->sq.exec < DOCK_BUDGET_WRS;
+
+    return goes_on && p->at_once >= what;
 }
 
 // One that wants a completion is the last: it is told when the queue's head has moved.
@@ -81,29 +83,45 @@ static inline bool place_word(struct dock_post *p, const struct dock_wr *wr, uin
     return true;
 }
 
-// The source of any that is small, within the budget of the call.
-static inline bool source(struct dock_post *p, const struct dock_wr *wr, uint32_t flags, const char **from)
-{
-    const struct dock_sge *s = wr->sge;
-    uint64_t va = s->addr, len_key;
-    uint32_t len;
+// The bytes of a request that has them inline are taken before anything is touched: they may be bad, or lie
+// where they go to.
+struct taken {
+    uint64_t word[2];
+};
 
-    memcpy(&len_key, &s->len, sizeof len_key);
-    len = (uint32_t)len_key;
+static_assert(sizeof(struct taken) == sizeof((struct dock_wqe *)NULL)->body, "inline in one block");
+
+static inline bool take(struct dock_post *p, const struct dock_wr *wr, uint32_t flags, struct taken *t)
+{
+    uint32_t len = wr->sge->len;
+
     if (__builtin_expect(len - 1 >= DOCK_STRAIGHT_BYTES || p->bytes + len > DOCK_BUDGET_BYTES, 0))
         return false;
     p->bytes += len;
-    *from = (const char *)(uintptr_t)va;
-    return flags & DOCK_F_INLINE || dock_straight_source(&p->qp->sq, len_key, va, from);
+    if (flags & DOCK_F_INLINE)
+        memcpy(t, (const void *)(uintptr_t)wr->sge->addr, len);
+    return true;
+}
+
+static inline bool source(struct dock_sq *sq, const struct dock_wr *wr, uint32_t flags, const struct taken *t,
+                          const char **from)
+{
+    uint64_t len_key;
+
+    *from = (const char *)t;
+    memcpy(&len_key, &wr->sge->len, sizeof len_key);
+    return flags & DOCK_F_INLINE || dock_straight_source(sq, len_key, wr->sge->addr, from);
 }
 
 static inline bool place_message(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
 {
     struct dock_direct_message m = {.op = wr->op, .flags = flags, .imm = wr->imm, .len = wr->sge->len};
+    struct dock_sq *sq = &p->qp->sq;
+    struct taken t;
 
-    if (!may(p, DOCK_PLACES) || !source(p, wr, flags, &m.from))
+    if (!take(p, wr, flags, &t) || !may(p, DOCK_PLACES) || !source(sq, wr, flags, &t, &m.from))
         return false;
-    p->status = dock_direct_send(p->qp->sq.conn, &m);
+    p->status = dock_direct_send(sq->conn, &m);
     if (p->status == DOCK_DIRECT_NOT)
         return false;
     placed(p, p->status ? flags | DOCK_F_COMPLETE : flags, m.len);
@@ -112,10 +130,12 @@ static inline bool place_message(struct dock_post *p, const struct dock_wr *wr, 
 
 static inline bool place_write(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
 {
+    struct dock_sq *sq = &p->qp->sq;
     const char *from;
+    struct taken t;
 
-    if (!may(p, DOCK_PLACES_ALL) || !source(p, wr, flags, &from) ||
-        !dock_direct_write(p->qp->sq.conn, remote(p, wr), wr->raddr, from, wr->sge->len))
+    if (!take(p, wr, flags, &t) || !may(p, DOCK_PLACES_ALL) || !source(sq, wr, flags, &t, &from) ||
+        !dock_direct_write(sq->conn, remote(p, wr), wr->raddr, from, wr->sge->len))
         return false;
     placed(p, flags, wr->sge->len);
     return true;

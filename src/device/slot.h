@@ -67,9 +67,9 @@ static inline void dock_slot_message(struct dock_post *p, const struct dock_wr *
     dock_slot_word(b, 8, in_line ? 0 : 1u << 24, wr->remote);
     dock_slot_word(b, 32, p->sq->urma ? wr->target_token : wr->rkey, 0);
     memcpy(b + 40, &wr->imm, 8);
-    if (in_line)
+    if (in_line && wr->inline_len)
         memcpy(b + 48, (const void *)(uintptr_t)wr->sge->addr, wr->inline_len);
-    else
+    if (!in_line)
         dock_slot_sge(b, wr->sge);
 }
 

@@ -2,6 +2,8 @@
 // What is executed while it is posted, from inside: a small WRITE or SEND with nothing before it is placed by
 // its put; what stands behind another, is refused, or has not all at hand is not.
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,10 +65,10 @@ static void settle(struct world *w, unsigned at)
     expect(w->a.scq, at, DOCK_OK);
 }
 
-static void open_world(struct world *w)
+static void open_world_of(struct world *w, uint32_t depth, uint32_t inline_max)
 {
     struct dock_config cfg = {.no_engine_thread = true};
-    struct end_opts o = {.wr = DEPTH, .inline_max = 8};
+    struct end_opts o = {.wr = depth, .inline_max = inline_max};
 
     assert_int_equal(dock_dev_open(&cfg, &w->dev), 0);
     end_open(&w->a, w->dev, &o);
@@ -76,6 +78,11 @@ static void open_world(struct world *w)
         *word(&w->a, i) = 1000 + i;
     settle(w, 0);
     dock_post_begin(w->a.qp, &w->post);
+}
+
+static void open_world(struct world *w)
+{
+    open_world_of(w, DEPTH, 8);
 }
 
 static void close_world(struct world *w)
@@ -234,6 +241,118 @@ static void a_put_is_short(void **state)
     close_world(&w);
 }
 
+static void a_call_has_the_budget_of_a_run(void **state)
+{
+    enum { MANY = DOCK_BUDGET_WRS + 8 };
+    struct world w;
+
+    (void)state;
+    open_world_of(&w, 64, 8);
+    for (unsigned at = 1; at <= MANY; at++) {
+        assert_int_equal(put(&w, DOCK_OP_WRITE, at, at == MANY ? DOCK_F_COMPLETE : 0), 0);
+        assert_int_equal(arrived(&w, at), at <= DOCK_BUDGET_WRS);
+    }
+    dock_post_end(&w.post);
+    assert_false(arrived(&w, DOCK_BUDGET_WRS + 1)); // whoever polls goes on
+    expect(w.a.scq, MANY, DOCK_OK);
+    assert_true(arrived(&w, MANY));
+    close_world(&w);
+}
+
+// As posted, also where they go to their own place.
+static void inline_bytes_are_taken_first(void **state)
+{
+    struct world w;
+    struct dock_wr wr;
+
+    (void)state;
+    open_world_of(&w, DEPTH, 16);
+    for (unsigned op = 0; op < 2; op++) {
+        for (unsigned i = 0; i < 3; i++)
+            *word(&w.b, 40 + i) = 10 + i;
+        wr = wr_of(&w, DOCK_OP_WRITE, 41, 16);
+        w.sge.addr = (uintptr_t)word(&w.b, 40);
+        wr.flags = DOCK_F_INLINE;
+        wr.inline_len = 16;
+        assert_int_equal(dock_post_put(&w.post, &wr), 0);
+        assert_int_equal(*word(&w.b, 41), 10);
+        assert_int_equal(*word(&w.b, 42), 11);
+    }
+    dock_post_end(&w.post);
+    close_world(&w);
+}
+
+static void no_bytes_inline(void **state)
+{
+    struct world w;
+    struct dock_wr wr;
+
+    (void)state;
+    open_world(&w);
+    dock_post_end(&w.post);
+    assert_int_equal(end_recv(&w.b, 100, word(&w.b, 50), 8), 0);
+    wr = wr_of(&w, DOCK_OP_SEND, 1, 0);
+    w.sge.addr = 0;
+    wr.flags = DOCK_F_INLINE;
+    assert_int_equal(end_post(&w.a, &wr), 0);
+    expect(w.b.rcq, 100, DOCK_OK);
+    close_world(&w);
+}
+
+// ---- a region changes beside a poster whose last key was its, and whose next one is not
+
+struct changer {
+    struct dock_mr *mr;
+    struct dock_mr_change to;
+    sem_t go, done;
+};
+
+enum { CHANGES = 300 };
+
+static void *change(void *arg)
+{
+    struct changer *c = arg;
+
+    for (unsigned i = 0; i < CHANGES; i++) {
+        while (sem_wait(&c->go))
+            ;
+        c->to.len = i % 2 ? 4096 : 8192;
+        assert_int_equal(dock_mr_change(c->mr, &c->to), 0);
+        sem_post(&c->done);
+    }
+    return NULL;
+}
+
+static void a_key_is_seen_before_its_place(void **state)
+{
+    struct world w;
+    struct changer c = {.to = {.what = DOCK_CHANGE_RANGE}};
+    struct dock_wr wr;
+    pthread_t t;
+
+    (void)state;
+    open_world_of(&w, 4 * CHANGES, 8);
+    dock_post_end(&w.post);
+    c.to.addr = c.to.va = (uintptr_t)w.a.mem;
+    assert_int_equal(
+        dock_mr_register(w.dev, w.a.pd, c.to.addr, 4096, c.to.va, DOCK_ACCESS_LOCAL_WRITE, &c.mr), 0);
+    assert_int_equal(sem_init(&c.go, 0, 0) | sem_init(&c.done, 0, 0), 0);
+    assert_int_equal(pthread_create(&t, NULL, change, &c), 0);
+    for (unsigned i = 0; i < CHANGES; i++) {
+        wr = wr_of(&w, DOCK_OP_WRITE, 1, 8);
+        w.sge.key = c.mr->lkey;
+        assert_int_equal(end_post(&w.a, &wr), 0);
+        sem_post(&c.go);
+        wr = wr_of(&w, DOCK_OP_WRITE, 2, 8); // ThreadSanitizer sees what it reads of the other key
+        assert_int_equal(end_post(&w.a, &wr), 0);
+        while (sem_wait(&c.done))
+            ;
+    }
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_int_equal(dock_mr_deregister(c.mr), 0);
+    close_world(&w);
+}
+
 static void a_message_is_placed_and_told(void **state)
 {
     struct world w;
@@ -301,6 +420,10 @@ int main(void)
         cmocka_unit_test(the_first_failure_ends_it),
         cmocka_unit_test(completions_come_in_order),
         cmocka_unit_test(a_put_is_short),
+        cmocka_unit_test(a_call_has_the_budget_of_a_run),
+        cmocka_unit_test(inline_bytes_are_taken_first),
+        cmocka_unit_test(no_bytes_inline),
+        cmocka_unit_test(a_key_is_seen_before_its_place),
         cmocka_unit_test(a_message_is_placed_and_told),
         cmocka_unit_test(a_write_needs_the_right),
     };
