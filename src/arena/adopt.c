@@ -194,11 +194,28 @@ static int put(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
     return err;
 }
 
+// What of the run this hold has no piece for: where it has one, the program has put other memory in the place
+// of what was registered, and that is not its.
+static bool put_gaps(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
+{
+    uint64_t at = lo > h->addr ? lo : h->addr, end = hi < h->addr + h->len ? hi : h->addr + h->len, room;
+    bool any = false;
+
+    for (; at < end; at += room) {
+        const struct dock_piece *p = dock_hold_at(h, at, &room);
+        room = room < end - at ? room : end - at;
+        if (!p && put(h, at, at + room, off + (at - lo)))
+            break;
+        any |= !p;
+    }
+    return any;
+}
+
 // Registrations that reached the pages through the kernel until now go on with what is mapped.
 static void spread(const struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
 {
     for (struct dock_hold *o = holds; o; o = o->next)
-        if (o != h && o->of == h->of && overlap(o, lo, hi) && !put(o, lo, hi, off))
+        if (o != h && o->of == h->of && overlap(o, lo, hi) && put_gaps(o, lo, hi, off))
             o->of->ops->changed(o->of->user, o);
 }
 

@@ -424,6 +424,38 @@ static void memory_unmapped_while_registered(void **state)
     munmap(q, 8 * PAGE);
 }
 
+// The program puts other memory in the place of a page and registers that, too: the older key leads to what
+// it was given for, at the beginning of a piece and inside of one.
+static void a_key_does_not_reach_what_came_later(void **state)
+{
+    struct fix *f = *state;
+
+    for (unsigned page = 0; page < 3; page++) {
+        char *p = map_pages(8), *at = p + page * PAGE;
+        memset(p, 1, 8 * PAGE);
+        struct dock_mr *older = reg(f, p, 4 * PAGE);
+        assert_ptr_equal(
+            mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
+        memset(at, 2, PAGE);
+        struct dock_mr *newer = reg(f, at, PAGE);
+        memset(f->a.mem, 3, PAGE);
+        run(f, DOCK_OP_WRITE, older, at, PAGE);
+        for (unsigned i = 0; i < PAGE; i++)
+            assert_int_equal(at[i], 2);
+        exercise(f, newer, at, PAGE, page);
+        uint64_t sum = bytes_sum(at, PAGE);
+        run(f, DOCK_OP_READ, older, at, PAGE);
+        assert_int_equal(f->a.mem[0], 3);
+        assert_int_equal(f->a.mem[PAGE - 1], 3);
+        dereg(page & 1 ? older : newer);
+        assert_int_equal(bytes_sum(at, PAGE), sum);
+        dereg(page & 1 ? newer : older);
+        assert_int_equal(bytes_sum(at, PAGE), sum);
+        assert_int_equal(maps_look(p, 8 * PAGE).private_anon, 8 * PAGE);
+        munmap(p, 8 * PAGE);
+    }
+}
+
 // mremap takes the pages along: wherever they are when the last registration goes, the program keeps them.
 static void memory_moved_while_registered(void **state)
 {
@@ -582,6 +614,7 @@ int main(void)
         cmocka_unit_test(read_only_memory),
         cmocka_unit_test(a_region_of_many_mappings),
         cmocka_unit_test(memory_unmapped_while_registered),
+        cmocka_unit_test(a_key_does_not_reach_what_came_later),
         cmocka_unit_test(memory_moved_while_registered),
         cmocka_unit_test(neighbours_become_one_mapping),
         cmocka_unit_test(the_stack_stays_where_it_is),
