@@ -130,19 +130,31 @@ static long map_private(uint64_t at, uint64_t len, uint32_t prot)
     return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
 // Freed memory reads as zero: the program gets its own pages, empty, the device keeps the old ones. Memory
-// that is locked cannot be freed.
-static long detach(const struct part *p)
+// that is locked is freed by a call of its own alone, and stays so.
+static long detach(const struct part *p, int advice)
 {
     uint64_t len = p->hi - p->lo;
+    bool locked = dock_lock_is(p->lo, len);
 
-    if (dock_lock_is(p->lo, len))
+    if (locked && advice != MADV_DONTNEED_LOCKED)
         return -EINVAL;
     if (!dock_park_out(p->of, p->lo, len, p->off, 0))
         return -ENOMEM;
+    if (locked)
+        dock_lock_set(p->lo, len, MLOCK_ONFAULT);
     return p->prot == (PROT_READ | PROT_WRITE)
                ? 0
                : dock_rawcall(SYS_mprotect, (long)p->lo, (long)len, p->prot, 0, 0, 0);
+}
+
+static bool frees(int advice)
+{
+    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_DONTNEED_LOCKED;
 }
 
 // The program's own mapping keeps it. Of the arena's it is true as well what dumps and huge pages are told; a
@@ -165,8 +177,10 @@ static long advise_parts(uint64_t lo, uint64_t hi, int advice)
         hole = p->lo > lo ? -ENOMEM : hole;
         if (!p->of)
             err = dock_rawcall(SYS_madvise, (long)p->lo, (long)(p->hi - p->lo), advice, 0, 0, 0);
+        else if (advice == MADV_REMOVE) // of a file that is shared, which the program's memory is not
+            err = -EINVAL;
         else
-            err = dock_advice_stays(advice) ? keep(p, advice) : detach(p);
+            err = dock_advice_stays(advice) ? keep(p, advice) : detach(p, advice);
     }
     return err ? err : lo < hi ? -ENOMEM : hole;
 }
@@ -178,7 +192,7 @@ static bool on_madvise(void *at, size_t len, int advice, int *ret)
     long err = dock_advice_stays(advice) ? 0 : -ENOMEM;
 
     if (!dock_adopted_any() || lo % page || hi <= lo ||
-        (advice != MADV_DONTNEED && advice != MADV_FREE && !dock_advice_stays(advice)))
+        (!frees(advice) && advice != MADV_REMOVE && !dock_advice_stays(advice)))
         return false;
     entered = enter(&views);
     done = !entered || look(lo, hi); // what is not adopted (any more) is the kernel's to do
@@ -206,6 +220,12 @@ static long move_parts(uint64_t from, uint64_t to)
     return 0;
 }
 
+// A place that is kept until something moves there.
+static long map_nothing(uint64_t len)
+{
+    return dock_rawcall(SYS_mmap, 0, (long)len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, uint64_t to)
 {
     uint32_t prot = seen.part[seen.parts - 1].prot;
@@ -213,6 +233,8 @@ static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, ui
 
     if (flags & MREMAP_FIXED) {
         at = (long)to;
+    } else if (flags & MREMAP_DONTUNMAP) {
+        at = map_nothing(new_len);
     } else if (new_len > old_len) { // where it is, if there is room behind it
         at = dock_rawcall(SYS_mmap, (long)(old + old_len), (long)(new_len - old_len), prot,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -222,7 +244,7 @@ static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, ui
             dock_rawcall(SYS_munmap, at, (long)(new_len - old_len), 0, 0, 0, 0);
         if (!(flags & MREMAP_MAYMOVE))
             return -ENOMEM;
-        at = dock_rawcall(SYS_mmap, 0, (long)new_len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at = map_nothing(new_len);
     }
     if (!mapped(at))
         return at;
@@ -237,31 +259,74 @@ static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, ui
     return at;
 }
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+static bool is_whole(uint64_t lo, uint64_t hi)
+{
+    for (unsigned i = 0; i < seen.parts && seen.part[i].lo <= lo; i++)
+        lo = seen.part[i].hi;
+    return lo >= hi;
+}
+
+// What a program's own memory would answer with, or 0.
+static long refuse(uint64_t lo, uint64_t len)
+{
+    return seen.too_many ? -ENOMEM : !len ? -EINVAL : !is_whole(lo, lo + len) ? -EFAULT : 0;
+}
+
+static long remap(uint64_t lo, uint64_t len, uint64_t wanted, int flags, uint64_t to)
+{
+    long at = refuse(lo, len);
+
+    if (!at && wanted < len) { // a shorter one elsewhere: the end goes first
+        dock_rawcall(SYS_munmap, (long)(lo + wanted), (long)(len - wanted), 0, 0, 0, 0);
+        look(lo, lo + wanted);
+        len = wanted;
+        at = refuse(lo, len);
+    }
+    if (at || !seen.part)
+        return at ? at : -ENOMEM;
+    at = grow(lo, len, wanted, flags, to);
+    if (flags & MREMAP_DONTUNMAP && mapped(at) && !mapped(map_private(lo, len, seen.part[0].prot)))
+        at = -ENOMEM;
+    return at;
+}
+
+// What the kernel refuses whatever is mapped there it is left to.
+static bool is_refused(uint64_t lo, uint64_t len, uint64_t wanted, int flags, uint64_t to)
+{
+    uint64_t page = dock_page();
+
+    if (lo % page || !wanted || flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP))
+        return true;
+    if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP) && !(flags & MREMAP_MAYMOVE))
+        return true;
+    if (flags & MREMAP_DONTUNMAP && len != wanted)
+        return true;
+    return flags & MREMAP_FIXED && (to % page || (to < lo + len && lo < to + wanted));
+}
+
 static bool on_mremap(void *old, size_t old_len, size_t new_len, int flags, void *to, void **ret)
 {
     uint64_t page = dock_page(), lo = (uintptr_t)old, len = (old_len + page - 1) & ~(page - 1),
              wanted = (new_len + page - 1) & ~(page - 1);
-    bool done = false, entered, views;
+    bool done, entered, views;
+    long at = -ENOMEM;
 
-    if (!dock_adopted_any() || lo % page || !len || !wanted || flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED) ||
-        (wanted <= len && !(flags & MREMAP_FIXED)))
+    if (!dock_adopted_any() || is_refused(lo, len, wanted, flags, (uintptr_t)to) ||
+        (len && wanted <= len && !(flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))))
         return false;
     entered = enter(&views);
-    if (!entered || look(lo, lo + len)) {
-        long at = !entered || seen.too_many ? -ENOMEM : 0;
-        if (!at && wanted < len) { // a shorter one elsewhere: the end goes first
-            dock_rawcall(SYS_munmap, (long)(lo + wanted), (long)(len - wanted), 0, 0, 0, 0);
-            look(lo, lo + wanted);
-            len = wanted;
-        }
-        if (!at)
-            at = seen.parts ? grow(lo, len, wanted, flags, (uintptr_t)to) : -EFAULT;
-        done = true;
-        *ret = mapped(at) ? (void *)(uintptr_t)at : MAP_FAILED;
-        if (!mapped(at))
-            errno = (int)-at;
-    }
+    done = !entered || look(lo, lo + (len ? len : page));
+    if (entered && done)
+        at = remap(lo, len, wanted, flags, (uintptr_t)to);
     leave(entered, views);
+    if (done) {
+        *ret = mapped(at) ? (void *)(uintptr_t)at : MAP_FAILED;
+        errno = mapped(at) ? errno : (int)-at;
+    }
     return done;
 }
 

@@ -133,6 +133,55 @@ static void refused(void)
     munmap(p, 16 * PAGE);
 }
 
+static void answers(const char *what, void *got, int want)
+{
+    check(what, got == MAP_FAILED, want != 0);
+    check(what, got == MAP_FAILED ? (uint64_t)errno : 0, (uint64_t)want);
+}
+
+static void answers_advice(const char *what, void *at, int advice, int want)
+{
+    answers(what, madvise(at, 2 * PAGE, advice) ? MAP_FAILED : at, want);
+}
+
+#define DONTUNMAP 4
+
+// Calls that memory of the program's own refuses, or takes as shared memory does not: the answers are those
+// for memory that nobody has registered.
+static void as_without_a_device(void)
+{
+    unsigned char *p = pages(16), *to = pages(32), *q;
+    struct ibv_mr *mr = reg(p, 16 * PAGE);
+
+    fill(p, 16 * PAGE, 6);
+    answers_advice("MADV_REMOVE", p, MADV_REMOVE, EINVAL);
+    answers_advice("MADV_DONTNEED, not aligned", p + 1, MADV_DONTNEED, EINVAL);
+    answers_advice("MADV_FREE, not aligned", p + 1, MADV_FREE, EINVAL);
+    answers_advice("MADV_DONTFORK, not aligned", p + 1, MADV_DONTFORK, EINVAL);
+    answers("mremap of nothing", mremap(p, 0, PAGE, MREMAP_MAYMOVE), EINVAL);
+    answers("mremap, fixed and not to move", mremap(p, PAGE, PAGE, MREMAP_FIXED, to), EINVAL);
+    answers("mremap over itself", mremap(p, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p + PAGE),
+            EINVAL);
+    munmap(to + 16 * PAGE, 16 * PAGE);
+    verify("memory that was refused", p, 16 * PAGE, 6);
+    q = mremap(p, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | DONTUNMAP);
+    check("mremap that leaves the old place mapped", q == MAP_FAILED, 0);
+    verify("what moved", q, 16 * PAGE, 6);
+    for (unsigned i = 0; i < 16 * PAGE; i++)
+        check("where it was", p[i], 0);
+    p[0] = 77;
+    check("what moved, beside a store to the old place", q[0], 6);
+    munmap(p + 8 * PAGE, 8 * PAGE);
+    munmap(q + 12 * PAGE, 4 * PAGE);
+    answers("mremap beyond the end", mremap(q, 16 * PAGE, 20 * PAGE, MREMAP_MAYMOVE), EFAULT);
+    ibv_dereg_mr(mr);
+    verify("what moved, deregistered", q, 12 * PAGE, 6);
+    check("given back", maps_look(q, 12 * PAGE).private_anon, 12 * PAGE);
+    munmap(q, 12 * PAGE);
+    munmap(p, 8 * PAGE);
+    munmap(to, 16 * PAGE);
+}
+
 // More mappings in one call than anybody expects: every other page is registered.
 static void cleared_in_pieces(void)
 {
@@ -309,6 +358,7 @@ int main(int argc, char **argv)
     advised(4);
     advised(64);
     refused();
+    as_without_a_device();
     cleared_in_pieces();
     grown(0);
     grown(MREMAP_MAYMOVE);
