@@ -76,6 +76,7 @@ void dock_adopt_unlock(void)
 }
 
 dock_a64 dock_adopted_bytes;
+uint32_t dock_adopted_runs;
 
 int dock_adopt_open(struct dock_adopt *a, enum dock_adopt_mode mode, struct dock_arena *arena,
                     struct dock_adopt_counts *counts, const struct dock_adopt_ops *ops, void *user,
@@ -332,7 +333,7 @@ static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, u
     if (err)
         return err;
     m = dock_mirror_for(a, lo, *hi);
-    *why = m ? DOCK_WHY_NONE : DOCK_WHY_LIMIT;
+    *why = m && !dock_mirror_crowded(a, m, lo, *hi) ? DOCK_WHY_NONE : DOCK_WHY_LIMIT;
     if (*why)
         return 0;
     err = dock_move_in(a, m, lo, hi, why);
@@ -473,6 +474,7 @@ void dock_adopt_forget(void)
     dock_adopters = NULL;
     holds = NULL;
     dock_set64(&dock_adopted_bytes, 0);
+    dock_adopted_runs = 0;
 }
 
 void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)

@@ -26,6 +26,19 @@ size_t dock_mirror_bytes(const struct dock_adopt *a)
            (dock_mirror_size(a) >> DOCK_HUGE_SHIFT) + 1;
 }
 
+static unsigned beside(const struct dock_adopt *a, const struct dock_mirror *m, uint64_t first, uint64_t end)
+{
+    return (first && m->refs[first - 1]) + (end < page_count(a) && m->refs[end]);
+}
+
+bool dock_mirror_crowded(const struct dock_adopt *a, const struct dock_mirror *m, uint64_t lo, uint64_t hi)
+{
+    uint64_t page = dock_page();
+
+    return 2 * (dock_adopted_runs + m->park.pieces) >= dock_fit_mappings() &&
+           !beside(a, m, (lo - m->va) / page, (hi - m->va) / page);
+}
+
 static bool is_free(const struct dock_mirror *m, uint64_t lo, uint64_t hi)
 {
     for (uint64_t page = dock_page(), i = (lo - m->va) / page; i < (hi - m->va) / page; i++)
@@ -100,6 +113,7 @@ void dock_mirror_ref(struct dock_adopt *a, uint64_t off, uint64_t len)
         return;
     for (uint64_t i = (off - m->off) / page; i * page < off + len - m->off; i++) {
         if (!m->refs[i]) {
+            dock_adopted_runs += 1 - beside(a, m, i, i + 1);
             m->live++;
             dock_count64(&a->counts->bytes, page);
             dock_count64(&dock_adopted_bytes, page);
@@ -157,6 +171,7 @@ void dock_mirror_clear(struct dock_adopt *a, struct dock_mirror *m, uint64_t off
 
     dock_huge_forget(a, m, off, len);
     for (uint64_t i = (off - m->off) / page; i * page < off + len - m->off; i++) {
+        dock_adopted_runs += beside(a, m, i, i + 1) - 1;
         m->refs[i] = 0;
         m->live--;
         a->lingering--;

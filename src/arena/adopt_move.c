@@ -198,7 +198,9 @@ static long exchange(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, u
         *why = DOCK_WHY_CHANGED;
     if (err == -EFBIG)
         *why = DOCK_WHY_LIMIT;
-    if (!err && !replace(a, m, &l))
+    if (!err && !*why && dock_keyed(lo))
+        *why = DOCK_WHY_KIND;
+    if (!err && !*why && !replace(a, m, &l))
         *why = DOCK_WHY_LIMIT;
     return *why ? 0 : err;
 }

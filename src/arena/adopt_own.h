@@ -15,6 +15,8 @@ extern struct dock_adopt *dock_adopters; // of the process; the list changes und
 
 extern dock_a64 dock_adopted_bytes; // of all of them: who asks without the lock may be told late
 
+extern uint32_t dock_adopted_runs; // of pages that lie together: two mappings each, with what is between them
+
 static inline bool dock_adopted_any(void)
 {
     return dock_peek64(&dock_adopted_bytes) != 0;
@@ -65,6 +67,8 @@ struct dock_mirror *dock_mirror_for(struct dock_adopt *a, uint64_t lo, uint64_t 
 struct dock_mirror *dock_mirror_at(const struct dock_adopt *a, uint64_t off);
 uint64_t dock_mirror_size(const struct dock_adopt *a);
 size_t dock_mirror_bytes(const struct dock_adopt *a); // of a struct dock_mirror with what it counts
+// Would the run be one more of mappings of which the process must keep some for itself?
+bool dock_mirror_crowded(const struct dock_adopt *a, const struct dock_mirror *m, uint64_t lo, uint64_t hi);
 // Does anybody hold what this page of the program was? The program may have put another one there.
 bool dock_mirror_held(const struct dock_adopt *a, uint64_t addr);
 // Take or leave the pages of [off, off + len), where they lie in mirrors.
@@ -84,8 +88,9 @@ void dock_mirrors_close(struct dock_adopt *a);
 // ---- adopt_fit.c: what may be adopted
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v);
 bool dock_vma_fits(const struct dock_vma *v);
-void dock_fit_learn(void);     // of this kernel, once
-void dock_fit_find_data(void); // what dock_vma_fits knows of .data; not in a stop
+void dock_fit_learn(void);        // of this kernel, once
+uint32_t dock_fit_mappings(void); // that adoption may use up
+void dock_fit_find_data(void);    // what dock_vma_fits knows of .data; not in a stop
 // io_uring and the like; may run in a stop. `own`: whose descriptors are known not to be such, since that of
 // its arena was looked at; or NULL.
 enum dock_adopt_why dock_fit_process(const struct dock_adopt *own);
@@ -155,6 +160,9 @@ unsigned dock_lock_kind(uint64_t lo, uint64_t hi);
 unsigned dock_lock_kind_of_file(int fd, uint64_t off, uint64_t len);
 bool dock_lock_set(uint64_t at, uint64_t len, unsigned kind);
 void dock_lock_lift(uint64_t at, uint64_t len);
+
+// ---- adopt_keys.c
+bool dock_keyed(uint64_t at); // is it under a protection key that this thread has opened? In a stop
 
 // ---- adopt_move.c
 // Copy [lo, *hi) into the mirror and map it in place. -ENOMEM; else 0, and *why when it was left alone. *hi

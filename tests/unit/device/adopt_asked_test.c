@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeout: 120
-// What a program has asked for its memory is there again when the memory comes back from the arena; and pages
-// that come back in any order are one mapping again.
+// What a program has asked for its memory is there again when the memory comes back from the arena, or the
+// memory stays; and pages that come back in any order are one mapping again.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -308,6 +308,64 @@ static void scattered_pages_are_one_mapping_again(void **state)
     munmap(mem, (size_t)n * PAGE);
 }
 
+static struct dock_mr *reg_plain(const struct fix *f)
+{
+    struct dock_mr *mr = reg_any(f, f->mem, LEN);
+
+    assert_int_equal(maps_look(f->mem, LEN).adopted, 0);
+    return mr;
+}
+
+// A key shuts its memory: the arena's pages, which have none, do not come into its place.
+static void memory_under_a_key_stays(void **state)
+{
+    struct fix *f = *state;
+    int key = pkey_alloc(0, 0);
+
+    if (key < 0)
+        skip(); // this processor has none
+    memset(f->mem, 4, LEN);
+    assert_int_equal(pkey_mprotect(f->mem, LEN, PROT_READ | PROT_WRITE, key), 0);
+    dereg(reg_plain(f));
+    assert_int_equal(pkey_set(key, PKEY_DISABLE_ACCESS), 0); // who cannot touch it cannot register it either
+    struct dock_mr *mr;
+    assert_int_equal(dock_mr_register(f->dev, f->pd, (uintptr_t)f->mem, LEN, (uintptr_t)f->mem, RIGHTS, &mr),
+                     -EFAULT);
+    assert_int_equal(maps_look(f->mem, LEN).adopted, 0);
+    assert_int_equal(pkey_set(key, 0), 0);
+    assert_int_equal(f->mem[LEN - 1], 4);
+    assert_int_equal(pkey_mprotect(f->mem, LEN, PROT_READ | PROT_WRITE, 0), 0);
+    assert_int_equal(pkey_free(key), 0);
+    dereg(reg(f, f->mem, LEN));
+}
+
+// Scattered regions take mappings: some are left to the program.
+static void mappings_are_left_to_the_program(void **state)
+{
+    struct fix *f = *state;
+    uint32_t before = dock_adopted_runs, left = dock_fit_mappings() / 2;
+
+    struct dock_mr *mr[3];
+    mr[0] = reg(f, f->mem, PAGE);
+    assert_int_equal(dock_adopted_runs, before + 1);
+    mr[1] = reg(f, f->mem + 2 * PAGE, PAGE);
+    assert_int_equal(dock_adopted_runs, before + 2);
+    mr[2] = reg(f, f->mem + PAGE, PAGE);
+    assert_int_equal(dock_adopted_runs, before + 1);
+    dereg(mr[2]);
+    assert_int_equal(dock_adopted_runs, before + 2);
+    dock_adopted_runs += left; // as many as there may be
+    mr[2] = reg_any(f, f->mem + 8 * PAGE, PAGE);
+    assert_int_equal(maps_look(f->mem + 8 * PAGE, PAGE).adopted, 0);
+    dereg(mr[2]);
+    mr[2] = reg(f, f->mem + PAGE, PAGE); // one less
+    dereg(mr[2]);
+    dock_adopted_runs -= left;
+    dereg(mr[0]);
+    dereg(mr[1]);
+    assert_int_equal(dock_adopted_runs, before);
+}
+
 static void what_the_program_unmaps_does_not_wait(void **state)
 {
     struct fix *f = *state;
@@ -352,6 +410,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lock_that_comes_or_goes_meanwhile_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_could_not_be_locked_again_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scattered_pages_are_one_mapping_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_under_a_key_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mappings_are_left_to_the_program, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_program_unmaps_does_not_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_forked_child_has_it_too, set_up, tear_down),
     };

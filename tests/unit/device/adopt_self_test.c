@@ -81,7 +81,8 @@ static int register_all(void *arg)
     if (maps_look(dev, sizeof *dev).adopted)
         return 4;
     for (const struct dock_mirror *m = dev->adopt.mirrors; m; m = m->next)
-        if (maps_look(m, PAGE).adopted)
+        if (maps_look(m, PAGE).adopted ||
+            (m->park.base && maps_look(m->park.room, dock_park_room(&dev->adopt)).adopted))
             return 5;
     for (unsigned i = 0; i < n; i++)
         if (all[i].mr && dock_mr_deregister(all[i].mr))
