@@ -143,13 +143,11 @@ static long detach(const struct part *p, int advice)
 
     if (locked && advice != MADV_DONTNEED_LOCKED)
         return -EINVAL;
-    if (!dock_park_out(p->of, p->lo, len, p->off, 0))
+    if (!mapped(map_private(p->lo, len, p->prot)))
         return -ENOMEM;
     if (locked)
         dock_lock_set(p->lo, len, MLOCK_ONFAULT);
-    return p->prot == (PROT_READ | PROT_WRITE)
-               ? 0
-               : dock_rawcall(SYS_mprotect, (long)p->lo, (long)len, p->prot, 0, 0, 0);
+    return 0;
 }
 
 static bool frees(int advice)

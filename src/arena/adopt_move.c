@@ -176,6 +176,8 @@ static bool replace(struct dock_adopt *a, struct dock_mirror *m, const struct lo
         done = map_in(a, l->lo, len, l->prot, off);
     if (locked)
         dock_lock_set(l->lo, len, kind);
+    else
+        dock_lock_lift(l->lo, len); // of an earlier mlockall(MCL_FUTURE)
     return done;
 }
 
@@ -311,6 +313,8 @@ static bool give_back(const struct undo *u, uint64_t at, uint64_t len, uint32_t 
         copy_out(u, at, len, off)) {
         if (locked)
             dock_lock_set(at, len, u->by_file ? dock_lock_kind_of_file(u->a->arena->view.fd, off, len) : 0);
+        else
+            dock_lock_lift(at, len);
         if (prot != (PROT_READ | PROT_WRITE))
             dock_rawcall(SYS_mprotect, (long)at, (long)len, prot, 0, 0, 0);
         return true;

@@ -144,8 +144,8 @@ void dock_park_review(const struct dock_adopt *a, struct dock_mirror *m);
 // not, or it is not worth it.
 bool dock_park_in(const struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t len,
                   uint32_t prot);
-// The views' lock is held: the program has empty memory of its own at `at`, that which waits for `off` where
-// any does, for reading and writing. false: not all of it.
+// In a stop, or a forked child: the program has empty memory of its own at `at`, that which waits for `off`
+// where any does, for reading and writing. false: not all of it.
 bool dock_park_out(const struct dock_adopt *a, uint64_t at, uint64_t len, uint64_t off, int flags);
 // Advice that stays, for what lies at `off`. The views' lock is held. 0 or -errno.
 long dock_park_advise(const struct dock_adopt *a, uint64_t off, uint64_t len, int advice);

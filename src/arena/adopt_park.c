@@ -143,7 +143,8 @@ void dock_park_prepare(const struct dock_adopt *a, struct dock_mirror *m)
     struct dock_park *p = &m->park;
 
     if (!p->base && wanted(a, m))
-        p->torn = is_short_of_addresses() || !reserve(a, p);
+        p->torn =
+            is_short_of_addresses() || !dock_holes_allowed() || !reserve(a, p); // what waits is promised
 }
 
 void dock_park_close(const struct dock_adopt *a, struct dock_mirror *m)
@@ -153,32 +154,52 @@ void dock_park_close(const struct dock_adopt *a, struct dock_mirror *m)
     if (!p->base)
         return;
     dock_count64(&dock_park_blank, p->pages * dock_page() - dock_park_room(a));
-    munmap(p->room, dock_park_room(a));
+    if (!p->torn) // else something of the program's may lie in it
+        munmap(p->room, dock_park_room(a));
     munmap(p->bit, dock_park_bytes(a));
     *p = (struct dock_park){0};
 }
 
-// Nobody shall find room where something waited.
+// Nobody shall find room where something waited. After mlockall(MCL_FUTURE) it would be locked: that ends
+// here, and where there may not be so much at once it goes by parts.
 static void blank(struct dock_park *p, uint64_t at, uint64_t len)
 {
-    if (!mapped(map_own(at, len, PROT_NONE, MAP_NORESERVE)))
-        p->torn = true;
+    for (uint64_t end = at + len, part; at < end; at += part) {
+        part = end - at;
+        while (!mapped(map_own(at, part, PROT_NONE, MAP_NORESERVE)))
+            if ((part = part / 2 & ~(dock_page() - 1)) == 0) {
+                p->torn = true;
+                return;
+            }
+        dock_lock_lift(at, part);
+    }
 }
 
 // ---- in and out
 
+// The copy in the arena, where the memory itself cannot come back.
+static void restore(uint64_t lo, uint64_t len, uint32_t prot, int fd, uint64_t off)
+{
+    uint64_t start = lo;
+
+    map_own(lo, len, PROT_READ | PROT_WRITE, 0);
+    for (long n = 1; len && n > 0; lo += (uint64_t)n, off += (uint64_t)n, len -= (uint64_t)n)
+        n = dock_rawcall(SYS_pread64, fd, (long)lo, (long)len, (long)off, 0, 0);
+    if (prot != (PROT_READ | PROT_WRITE))
+        dock_rawcall(SYS_mprotect, (long)start, (long)(lo - start), prot, 0, 0, 0);
+}
+
 // Between the two calls there is nothing where the program's pages were: no memory is touched then but the
 // caller's stack, for the device's own structures may be there with them.
-static long change_places(uint64_t lo, uint64_t len, uint64_t aside, uint32_t prot, int fd, uint64_t off)
+static bool change_places(uint64_t lo, uint64_t len, uint64_t aside, uint32_t prot, int fd, uint64_t off)
 {
-    long at = remap(lo, len, aside);
-
-    if (!mapped(at))
-        return at;
-    at = dock_rawcall(SYS_mmap, (long)lo, (long)len, prot, MAP_SHARED | MAP_FIXED, fd, (long)off);
-    if (!mapped(at))
-        remap(aside, len, lo);
-    return at;
+    if (!mapped(remap(lo, len, aside)))
+        return false;
+    if (mapped(dock_rawcall(SYS_mmap, (long)lo, (long)len, prot, MAP_SHARED | MAP_FIXED, fd, (long)off)))
+        return true;
+    if (!mapped(remap(aside, len, lo)))
+        restore(lo, len, prot, fd, off);
+    return false;
 }
 
 bool dock_park_in(const struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint64_t len, uint32_t prot)
@@ -188,8 +209,10 @@ bool dock_park_in(const struct dock_adopt *a, struct dock_mirror *m, uint64_t lo
 
     if (!p->base || !wanted(a, m) || waits(p, first) || run_end(p, first, end) < end)
         return false;
-    if (!mapped(change_places(lo, len, p->base + inside, prot, a->arena->view.fd, m->off + inside)))
+    if (!change_places(lo, len, p->base + inside, prot, a->arena->view.fd, m->off + inside)) {
+        blank(p, p->base + inside, len); // the kernel has unmapped it, wherever it failed
         return false;
+    }
     mark(a, p, first, end, true);
     dock_rawcall(SYS_madvise, (long)(p->base + inside), (long)len, MADV_DONTNEED, 0, 0, 0);
     return true;

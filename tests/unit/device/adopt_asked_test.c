@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// timeout: 120
+// timeout: 300
 // What a program has asked for its memory is there again when the memory comes back from the arena, or the
 // memory stays; and pages that come back in any order are one mapping again.
 #include <setjmp.h>
@@ -29,7 +29,7 @@
 #define PAGE 4096u
 #define LEN (1ul << 20)
 #define SCATTERED 6000u
-#define WAVES 8u
+#define WAVES 3u
 #define FEW 1500u // without what makes them one it is 2,000 after the first
 #define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE)
 
@@ -259,6 +259,63 @@ static void what_could_not_be_locked_again_stays(void **state)
     assert_true(without_the_right(false));
 }
 
+// Nobody else can get a part of it.
+static void room_is_whole(const struct fix *f)
+{
+    for (const struct dock_mirror *m = f->dev->adopt.mirrors; m; m = m->next)
+        if (m->park.base)
+            assert_int_equal(maps_look(m->park.room, dock_park_room(&f->dev->adopt)).private_anon,
+                             dock_park_room(&f->dev->adopt));
+}
+
+// mlockall(MCL_FUTURE) asks for a lock of all that is mapped from then on, which is not the program's wish
+// for memory that it had before.
+static void what_was_not_locked_is_not_locked_later(void **state)
+{
+    struct fix *f = *state;
+
+    memset(f->mem, 6, LEN);
+    dereg(reg(f, f->mem, LEN)); // what the device needs itself is there
+    if (mlockall(MCL_FUTURE))
+        skip();
+    unsigned long before = locked_now();
+    for (unsigned pages = 1; pages <= LEN / PAGE; pages *= 16) {
+        struct dock_mr *mr = reg_any(f, f->mem, (size_t)pages * PAGE);
+        assert_in_range(locked_now(), before, before + 64);
+        dereg(mr);
+        assert_in_range(locked_now(), before, before + 64);
+        assert_false(maps_has(f->mem, " lo"));
+    }
+    munlockall();
+    room_is_whole(f);
+}
+
+// The arena's pages cannot be mapped, for they would be locked and there may not be more: the memory is back
+// where it was, and nothing has a hole.
+static void a_move_that_fails_leaves_no_hole(void **state)
+{
+    struct fix *f = *state;
+    struct rlimit was, none;
+
+    memset(f->mem, 6, LEN);
+    dereg(reg(f, f->mem, LEN));
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &was), 0);
+    none = (struct rlimit){.rlim_cur = LEN / 2, .rlim_max = was.rlim_max};
+    if (mlockall(MCL_FUTURE) || !without_the_right(true))
+        skip();
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+    struct dock_mr *mr = reg_any(f, f->mem, LEN);
+    assert_int_equal(maps_look(f->mem, LEN).adopted, 0);
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &was), 0);
+    assert_true(without_the_right(false));
+    munlockall();
+    room_is_whole(f);
+    for (unsigned i = 0; i < LEN; i += PAGE / 2)
+        assert_int_equal(f->mem[i], 6);
+    dereg(mr);
+    dereg(reg(f, f->mem, LEN));
+}
+
 static void shuffle(unsigned *order, unsigned n, uint64_t *random)
 {
     for (unsigned i = n - 1; i; i--) {
@@ -409,6 +466,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(locked_memory_is_locked_wherever_it_lies, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lock_that_comes_or_goes_meanwhile_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_could_not_be_locked_again_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_not_locked_is_not_locked_later, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_move_that_fails_leaves_no_hole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scattered_pages_are_one_mapping_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_under_a_key_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mappings_are_left_to_the_program, set_up, tear_down),
