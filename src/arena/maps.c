@@ -2,11 +2,14 @@
 #include "arena/maps.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/order.h"
 #include "base/rawcall.h"
 
@@ -191,6 +194,30 @@ int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, doc
         ret = ret ? ret : by_text((int)maps.fd, room, lo, hi, each, arg);
     }
     dock_proc_done(&maps);
+    return ret;
+}
+
+static bool keep_first(void *arg, const struct dock_vma *v)
+{
+    *(struct dock_vma *)arg = *v;
+    return false;
+}
+
+int dock_maps_of(int pid, uint64_t at, struct dock_vma *v)
+{
+    struct dock_maps_room room;
+    char path[32];
+    int fd, ret;
+
+    *v = (struct dock_vma){0};
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    fd = dock_open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query(fd, 0, room.text, at, at + 1, keep_first, v);
+    if (query_is_missing(ret)) // it has not moved in the file
+        ret = by_text(fd, &room, at, at + 1, keep_first, v);
+    dock_close(fd);
     return ret;
 }
 

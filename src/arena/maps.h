@@ -40,6 +40,8 @@ struct dock_maps_room {
     char text[16384]; // lines of the file, or the name of one mapping
 };
 int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
+// The one of process `pid` that `at` lies in, .hi of 0 if there is none. Any thread; 0 or -errno.
+int dock_maps_of(int pid, uint64_t at, struct dock_vma *v);
 // The one that `at` lies in; unless `named`, which costs more, a mapping without a file shows as
 // DOCK_VMA_ANON whatever it is, one with a file as DOCK_VMA_FILE. One call, for whoever knows the answer that
 // counts when he sees it, or asks again: a program that has put another file in place of ours may get any

@@ -3,7 +3,9 @@
 // word itself; on plain memory, and where the profile sets them apart, a read-modify-write under the target's
 // atomic word, which every initiator takes.
 #include <string.h>
+#include <sys/sysmacros.h>
 
+#include "arena/maps.h"
 #include "arena/xcopy.h"
 #include "base/log.h"
 #include "fabric/host/host.h"
@@ -86,6 +88,29 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
     return err ? dock_host_fault(err) : DOCK_OK;
 }
 
+// A key on demand holds nothing of the memory that it names. What another region has adopted of it lies in
+// the target's arena, and whoever has that one's key changes it there: so do we. No page moves meanwhile, as
+// such keys hold every move up.
+static uint32_t find_adopted(struct dock_conn *c, const struct dock_rkey *k, uint32_t len,
+                             struct dock_place *word)
+{
+    const struct dock_view *view = c->peer->view;
+    struct dock_vma v;
+    int err;
+
+    if (!(k->access & DOCK_ACCESS_ON_DEMAND) || !dock_peek64(&c->peer->port->adopt.bytes))
+        return DOCK_OK;
+    err = dock_maps_of(c->peer->pid, word->plain, &v);
+    if (err) {
+        dock_info("queue %u: an atomic on demand at %#llx: where it lies cannot be told: %s", c->source_qp,
+                  (unsigned long long)word->plain, strerror(-err));
+        return DOCK_ST_REM_OP;
+    }
+    if (v.shared && v.inode == view->inode && makedev(v.major, v.minor) == view->device)
+        word->at = dock_view_at(c->peer->view, v.off + (word->plain - v.lo), len);
+    return DOCK_OK;
+}
+
 static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
 {
     const struct dock_rkey *k;
@@ -104,6 +129,10 @@ static uint32_t execute(struct dock_conn *c, struct dock_xfer *x, uint64_t *old)
     struct dock_place word = dock_host_place(c, k, x->raddr);
     if ((word.at ? (uintptr_t)word.at : word.plain) & (x->len - 1))
         return DOCK_ST_REM_INV_REQ;
+    if (!word.at)
+        status = find_adopted(c, k, x->len, &word);
+    if (status)
+        return status;
     if (!word.at)
         return on_plain(c, x, word.plain, old);
     if (__builtin_expect(c->atomics_apart, 0)) {
