@@ -19,7 +19,7 @@
 
 struct dock_adopt *dock_adopters;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = DOCK_LOCK_OF_FORKS;
 static struct dock_hold *holds;
 static uint64_t retry_ns;
 
@@ -67,12 +67,12 @@ enum dock_adopt_mode dock_adopt_wanted(void)
 
 void dock_adopt_lock(void)
 {
-    dock_lock_beside_forks(&lock);
+    dock_lock(&lock);
 }
 
 void dock_adopt_unlock(void)
 {
-    dock_unlock_beside_forks(&lock);
+    dock_unlock_of_forks(&lock);
 }
 
 dock_a64 dock_adopted_bytes;
@@ -336,12 +336,13 @@ static int adopt_chunk(struct dock_adopt *a, struct dock_hold *h, uint64_t lo, u
     *why = m && !dock_mirror_crowded(a, m, lo, *hi) ? DOCK_WHY_NONE : DOCK_WHY_LIMIT;
     if (*why)
         return 0;
+    dock_unsignalled_begin(); // a handler that forks finds each page that has moved held
     err = dock_move_in(a, m, lo, hi, why);
-    if (err || *why)
-        return err;
-    err = put(h, lo, *hi, m->off + (lo - m->va));
-    if (!err)
+    if (!err && !*why)
+        err = put(h, lo, *hi, m->off + (lo - m->va));
+    if (!err && !*why)
         spread(h, lo, *hi, m->off + (lo - m->va));
+    dock_unsignalled_end();
     return err;
 }
 
@@ -450,6 +451,19 @@ static bool move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, 
     return moved;
 }
 
+// A handler that forks finds no page that has moved back still held.
+static bool give_piece_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+{
+    dock_unsignalled_begin();
+    bool moved = move_out(a, m, off, len);
+    if (moved) {
+        dock_mirror_clear(a, m, off, len);
+        dock_mirror_retire(a, off, len);
+    }
+    dock_unsignalled_end();
+    return moved;
+}
+
 // For a moment a run is there twice. Where the control group has no room for that, which kills, the run goes
 // back in small pieces.
 static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
@@ -458,12 +472,10 @@ static void move_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off,
 
     for (; off < end; off += piece) {
         piece = piece < end - off ? piece : end - off;
-        if (!move_out(a, m, off, piece)) {
+        if (!give_piece_back(a, m, off, piece)) {
             retry_ns = dock_now_ns() + RETRY_NS;
             return;
         }
-        dock_mirror_clear(a, m, off, piece);
-        dock_mirror_retire(a, off, piece);
     }
 }
 

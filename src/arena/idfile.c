@@ -23,17 +23,17 @@ _Static_assert(sizeof(struct dock_idrec) == 64 && sizeof(struct dock_idhead) == 
                "a record is a cache line");
 
 // Of the list of files and of all changes: record locks do not exclude the threads of one process.
-static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t process_lock = DOCK_LOCK_OF_FORKS;
 static struct dock_idfile *files;
 
 static void before_fork(void)
 {
-    dock_lock_beside_forks(&process_lock);
+    dock_lock(&process_lock);
 }
 
 static void after_fork(void)
 {
-    dock_unlock_beside_forks(&process_lock);
+    dock_unlock_of_forks(&process_lock);
 }
 
 void dock_idfile_watch_forks(void)
@@ -86,7 +86,7 @@ int dock_idfile_lock(struct dock_idfile *f)
 {
     int ret;
 
-    dock_lock_beside_forks(&process_lock);
+    dock_lock(&process_lock);
     if (still_ours(f)) {
         ret = lock_header(f->fd);
     } else {
@@ -94,7 +94,7 @@ int dock_idfile_lock(struct dock_idfile *f)
         ret = -EBADF;
     }
     if (ret)
-        dock_unlock_beside_forks(&process_lock);
+        dock_unlock_of_forks(&process_lock);
     else if (f->pid != getpid()) { // a child's first change
         memset(f->joined, 0, sizeof f->joined);
         dock_process_self(&f->self);
@@ -106,7 +106,7 @@ int dock_idfile_lock(struct dock_idfile *f)
 void dock_idfile_unlock(struct dock_idfile *f)
 {
     set_lock(f->fd, F_UNLCK, 0);
-    dock_unlock_beside_forks(&process_lock);
+    dock_unlock_of_forks(&process_lock);
 }
 
 static off_t slot_at(uint32_t slot)
@@ -254,7 +254,7 @@ int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out)
     struct stat st;
     int ret = 0;
 
-    dock_lock_beside_forks(&process_lock);
+    dock_lock(&process_lock);
     // Asked by name: opening it, only to close it again, would drop the locks of this process.
     if (!fstatat(dir->fd, DOCK_IDFILE_NAME, &st, AT_SYMLINK_NOFOLLOW))
         for (f = files; f && (f->dev != st.st_dev || f->ino != st.st_ino);)
@@ -267,13 +267,13 @@ int dock_idfile_open(const struct dock_rundir *dir, struct dock_idfile **out)
         f->users++;
         *out = f;
     }
-    dock_unlock_beside_forks(&process_lock);
+    dock_unlock_of_forks(&process_lock);
     return ret;
 }
 
 void dock_idfile_close(struct dock_idfile *f)
 {
-    dock_lock_beside_forks(&process_lock);
+    dock_lock(&process_lock);
     if (--f->users == 0) {
         struct dock_idfile **at = &files;
         while (*at != f)
@@ -284,5 +284,5 @@ void dock_idfile_close(struct dock_idfile *f)
             close(f->fd);
         free(f);
     }
-    dock_unlock_beside_forks(&process_lock);
+    dock_unlock_of_forks(&process_lock);
 }

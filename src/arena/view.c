@@ -19,7 +19,7 @@
 #define HUGE_BYTES (2ul << 20)
 #define CHUNKS_SHIFT 6 // as many chunks in a window as a word has bits
 
-static pthread_mutex_t views_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t views_lock = DOCK_LOCK_OF_FORKS; // cancels nobody: under it no call is a point of that
 static struct dock_view *views;
 
 void dock_views_lock(void)
@@ -37,7 +37,8 @@ bool dock_views_lock_for(uint64_t ns)
 
 void dock_views_unlock(void)
 {
-    pthread_mutex_unlock(&views_lock);
+    if (pthread_mutex_unlock(&views_lock)) // as in dock_unlock_of_forks
+        views_lock = (pthread_mutex_t)DOCK_LOCK_OF_FORKS;
 }
 
 bool dock_views_have(uint64_t addr)
@@ -146,7 +147,6 @@ void dock_view_close(struct dock_view *v)
 {
     size_t size = (size_t)1 << v->shift;
 
-    dock_unsignalled_begin();
     dock_views_lock();
     for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         char *base = atomic_exchange(&v->window[i], NULL);
@@ -157,7 +157,6 @@ void dock_view_close(struct dock_view *v)
     }
     delist(v);
     dock_views_unlock();
-    dock_unsignalled_end();
     pthread_mutex_destroy(&v->lock);
     dock_close(v->fd);
     v->fd = -1;
@@ -263,12 +262,10 @@ char *dock_view_map(struct dock_view *v, unsigned window, uint64_t chunks)
 
     if (window >= DOCK_WINDOWS)
         return NULL;
-    dock_unsignalled_begin(); // a fork takes the views' lock
     pthread_mutex_lock(&v->lock);
     base = window_at(v, window);
     if (base && !open_chunks(v, window, base, chunks))
         base = NULL;
     pthread_mutex_unlock(&v->lock);
-    dock_unsignalled_end();
     return base;
 }

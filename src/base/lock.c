@@ -4,10 +4,9 @@
 #include <signal.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/rawcall.h"
 #include "base/rawsignal.h"
 
-#define NAP_NS 50000
 #define BIT(signal) ((uint64_t)1 << ((signal)-1))
 #define OWN_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP))
 
@@ -60,16 +59,4 @@ uint64_t dock_signals_blocked(void)
     if (!held.signals)
         dock_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof mask, 0, 0);
     return mask;
-}
-
-void dock_lock_beside_forks(pthread_mutex_t *m)
-{
-    dock_uncancelled_begin();
-    for (;;) {
-        dock_unsignalled_begin();
-        if (!pthread_mutex_trylock(m))
-            return;
-        dock_unsignalled_end();
-        dock_nap(NAP_NS);
-    }
 }

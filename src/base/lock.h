@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Mutexes of cold calls. A thread that is cancelled inside such a call must not end with a lock: while it has
-// any it is not cancelled, and the request waits for the next point after the last one. A handler of the
-// program's may interrupt a call and fork, and the handlers of fork take some of the locks: those are held
-// with signals blocked. What is taken by one of a pair is let go by the same pair.
+// any it is not cancelled, and the request waits for the next point after the last one.
+//
+// The handlers of fork take some of the locks. A handler of a signal may fork, too, in the middle of a call
+// that has them: those are recursive. What it finds half done its child cannot use anyway, which may only
+// call what is safe in a handler; but for the program's memory, which moves with signals blocked.
 #ifndef DOCK_BASE_LOCK_H
 #define DOCK_BASE_LOCK_H
 
@@ -13,7 +15,7 @@
 // Until as many ends as begins the calling thread is not cancelled.
 void dock_uncancelled_begin(void);
 void dock_uncancelled_end(void);
-// The same for signals, but for those that a wrong access of its own sends.
+// Nor does it handle a signal, but for those that a wrong access of its own sends.
 void dock_unsignalled_begin(void);
 void dock_unsignalled_end(void);
 
@@ -45,21 +47,14 @@ static inline void dock_unlock(pthread_mutex_t *m)
     dock_uncancelled_end();
 }
 
-// Of a lock that a fork takes. Who waits for it is open to signals: a stop of all threads may go by one.
-void dock_lock_beside_forks(pthread_mutex_t *m);
+#define DOCK_LOCK_OF_FORKS PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP
 
-static inline void dock_unlock_beside_forks(pthread_mutex_t *m)
+// The other half of dock_lock for such a one. In a forked child it is still the parent's thread's.
+static inline void dock_unlock_of_forks(pthread_mutex_t *m)
 {
-    dock_unlock(m);
-    dock_unsignalled_end();
-}
-
-// A wait inside of it may be long: signals come meanwhile.
-static inline void dock_cond_wait_beside_forks(pthread_cond_t *c, pthread_mutex_t *m)
-{
-    dock_unsignalled_end();
-    pthread_cond_wait(c, m);
-    dock_unsignalled_begin();
+    if (pthread_mutex_unlock(m))
+        *m = (pthread_mutex_t)DOCK_LOCK_OF_FORKS;
+    dock_uncancelled_end();
 }
 
 #endif

@@ -238,7 +238,7 @@ void cm_events_move(struct cm_id *id, struct cm_chan *to)
 void cm_events_wait(struct cm_id *id)
 {
     while (id->acked != id->delivered)
-        dock_cond_wait_beside_forks(&cm.acked, &cm.lock);
+        pthread_cond_wait(&cm.acked, &cm.lock);
 }
 
 static struct cm_event *take(struct cm_chan *chan)

@@ -11,18 +11,18 @@ static struct ibv_pd *domain; // of that context, made when the first id takes i
 static struct ibv_xrcd *xrc;  // likewise: of the targets and shared queues that ids make
 static struct cm_limits limits;
 static uint32_t opened_in; // cm.generation + 1 of the process that opened it
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t opening = DOCK_LOCK_OF_FORKS;
 
 // A fork waits for who opens it. Taken before the device's own locks, which are held at a fork by handlers
 // that were registered earlier, when the device's library was loaded.
 static void hold_opening(void)
 {
-    dock_lock_beside_forks(&opening);
+    dock_lock(&opening);
 }
 
 static void let_open(void)
 {
-    dock_unlock_beside_forks(&opening);
+    dock_unlock_of_forks(&opening);
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -59,7 +59,7 @@ struct ibv_context *cm_device(void)
 {
     struct ibv_context *c;
 
-    dock_lock_beside_forks(&opening);
+    dock_lock(&opening);
     if (!context || opened_in != cm.generation + 1) {
         context = open_it();
         domain = NULL;
@@ -67,7 +67,7 @@ struct ibv_context *cm_device(void)
         opened_in = cm.generation + 1;
     }
     c = context;
-    dock_unlock_beside_forks(&opening);
+    dock_unlock_of_forks(&opening);
     return c;
 }
 
@@ -77,11 +77,11 @@ struct ibv_pd *cm_domain(void)
 
     if (!cm_device())
         return NULL;
-    dock_lock_beside_forks(&opening);
+    dock_lock(&opening);
     if (!domain)
         domain = ibv_alloc_pd(context);
     pd = domain;
-    dock_unlock_beside_forks(&opening);
+    dock_unlock_of_forks(&opening);
     return pd;
 }
 
@@ -93,11 +93,11 @@ struct ibv_xrcd *cm_xrcd(void)
 
     if (!cm_device())
         return NULL;
-    dock_lock_beside_forks(&opening);
+    dock_lock(&opening);
     if (!xrc)
         xrc = ibv_open_xrcd(context, &attr);
     x = xrc;
-    dock_unlock_beside_forks(&opening);
+    dock_unlock_of_forks(&opening);
     return x;
 }
 

@@ -149,7 +149,7 @@ static void leave(struct cm_group *g)
         dock_warn("rdma_leave_multicast: the queue pair could not be detached");
     cm_acquire();
     while (g->acked != g->told)
-        dock_cond_wait_beside_forks(&cm.acked, &cm.lock);
+        pthread_cond_wait(&cm.acked, &cm.lock);
     cm_release();
     free(g);
 }

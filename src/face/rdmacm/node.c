@@ -18,7 +18,7 @@
 #define GRAIN_MS 20       // deadlines are rounded up, so that many of them are one wake-up
 
 struct cm_node cm = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .lock = DOCK_LOCK_OF_FORKS,
     .acked = PTHREAD_COND_INITIALIZER,
     .dir.fd = -1,
     .ports_fd = -1,
@@ -250,7 +250,7 @@ static void forked_child(void)
     cm.next_ms = 0;
     cm.generation++;
     pthread_cond_init(&cm.acked, NULL);
-    dock_unlock_beside_forks(&cm.lock);
+    dock_unlock_of_forks(&cm.lock);
 }
 
 static void watch_fork(void)

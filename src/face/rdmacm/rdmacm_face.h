@@ -154,12 +154,12 @@ static inline struct cm_chan *cm_chan(struct rdma_event_channel *channel)
 
 static inline void cm_acquire(void)
 {
-    dock_lock_beside_forks(&cm.lock);
+    dock_lock(&cm.lock);
 }
 
 static inline void cm_release(void)
 {
-    dock_unlock_beside_forks(&cm.lock);
+    dock_unlock_of_forks(&cm.lock);
 }
 
 // The way every call ends that fails: errno and -1. `error` positive or negative.

@@ -6,19 +6,19 @@
 
 #include "face/rdmacm/rs.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = DOCK_LOCK_OF_FORKS;
 static struct rs **table;
 static size_t room;
 
 // A fork waits for who is at the table: the child finds it whole, and open.
 static void close_table(void)
 {
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
 }
 
 static void open_table(void)
 {
-    pthread_mutex_unlock(&lock);
+    dock_unlock_of_forks(&lock);
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -30,11 +30,11 @@ static struct rs *look(int fd)
 {
     struct rs *rs;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     rs = fd >= 0 && (size_t)fd < room ? table[fd] : NULL;
     if (rs)
         rs->refs++;
-    pthread_mutex_unlock(&lock);
+    dock_unlock_of_forks(&lock);
     return rs;
 }
 
@@ -70,7 +70,7 @@ static int keep(struct rs *rs)
     struct rs **more;
     int ret = 0;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     while (wanted <= (size_t)rs->fd)
         wanted *= 2;
     if (wanted > room) {
@@ -85,7 +85,7 @@ static int keep(struct rs *rs)
     }
     if (!ret)
         table[rs->fd] = rs;
-    pthread_mutex_unlock(&lock);
+    dock_unlock_of_forks(&lock);
     return ret;
 }
 
@@ -149,9 +149,9 @@ void rs_drop(struct rs *rs)
 {
     bool last;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     last = --rs->refs == 0;
-    pthread_mutex_unlock(&lock);
+    dock_unlock_of_forks(&lock);
     if (last)
         destroy(rs);
 }
@@ -160,11 +160,11 @@ void rs_free(struct rs *rs)
 {
     bool first;
 
-    pthread_mutex_lock(&lock);
+    dock_lock(&lock);
     first = table[rs->fd] == rs; // two threads may close one socket
     if (first)
         table[rs->fd] = NULL;
-    pthread_mutex_unlock(&lock);
+    dock_unlock_of_forks(&lock);
     if (first)
         rs_drop(rs);
 }
