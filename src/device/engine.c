@@ -263,9 +263,11 @@ static int start_thread(struct dock_dev *dev)
     sem_init(&birth.known, 0, 0);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    dock_uncancelled_begin(); // the engine reads and posts what is on this stack
     err = pthread_create(&dev->engine, NULL, engine, &birth);
     while (!err && sem_wait(&birth.known))
         ;
+    dock_uncancelled_end();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     sem_destroy(&birth.known);
     if (err)
