@@ -251,6 +251,7 @@ struct dock_dev {
     pthread_mutex_t peer_lock;
     struct dock_peer_slot *peers, *self; // see peers.c
     uint32_t peer_tag;
+    unsigned peer_turn; // of peers, at a look: the first one that is asked; the engine's
 
     // the engine
     pthread_t engine;

@@ -11,6 +11,9 @@
 #include "device/internal.h"
 #include "fabric/host/host.h"
 
+#define ASKED_AT_ONCE                                                                                        \
+    8u // peers, at each look, whether they run another program: it is a system call for each
+
 enum reach { COMING, HERE, LOST };
 
 struct dock_peer_slot {
@@ -226,31 +229,36 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t tag)
         dock_repair(dev, dead);
 }
 
-// What no pidfd tells: where there is none, an eviction, an exec. One call for a peer that lives.
-static bool died_unheard(struct dock_dev *dev, const struct dock_peer *peer)
+// What no pidfd tells: where there is none, an eviction; and an exec, for which each is asked in turn.
+static bool died_unheard(struct dock_dev *dev, const struct dock_peer *peer, bool turn)
 {
     return dock_idtable_evicted(&dev->ids_table, peer->who) ||
-           ((peer->pidfd < 0 || runs_another_image(peer)) &&
+           ((peer->pidfd < 0 || (turn && runs_another_image(peer))) &&
             dock_idtable_life(&dev->ids_table, peer->who) == DOCK_LIFE_DEAD);
 }
 
 // Now and then.
 void dock_peers_check(struct dock_dev *dev)
 {
+    unsigned n = 0, i = 0;
     dock_who dead = 0;
 
     dock_lock(&dev->peer_lock);
-    for (struct dock_peer_slot *s = dev->peers, *next; s; s = next) {
+    for (const struct dock_peer_slot *s = dev->peers; s; s = s->next)
+        n++;
+    for (struct dock_peer_slot *s = dev->peers, *next; s; s = next, i++) {
         next = s->next;
+        bool turn = (i + n - dev->peer_turn % n) % n < ASKED_AT_ONCE;
         bool stale = s->reach == COMING && dock_now_ns() - s->since_ns > 5000000000u;
         if (stale) {
             unlink_slot(dev, s);
             free_slot(s);
-        } else if (s->reach == HERE && !s->peer.self && !dead && died_unheard(dev, &s->peer)) {
+        } else if (s->reach == HERE && !s->peer.self && !dead && died_unheard(dev, &s->peer, turn)) {
             dead = s->peer.who;
             bury(dev, s);
         }
     }
+    dev->peer_turn += ASKED_AT_ONCE;
     dock_unlock(&dev->peer_lock);
     if (dead)
         dock_repair(dev, dead);
