@@ -88,10 +88,13 @@ static void who_waits_for_a_receiver_that_dies_waits_no_longer(void **state)
     leave(&d);
 }
 
+static dock_a32 *go; // of both processes: who asked has the answer
+
 static void *become_sleep(void *arg)
 {
     (void)arg;
-    test_nap_us(20000); // the answer to who asked is on its way
+    while (!dock_peek32(go))
+        test_nap_us(100);
     execl("/bin/sleep", "sleep", "600", (char *)NULL);
     _exit(1);
 }
@@ -130,6 +133,7 @@ static void exec_is_a_death(enum place place)
 
     if (!place_possible(place))
         skip();
+    go = test_shared(sizeof *go);
     duo_open(&d, place, &opts);
     write_it(&d, DOCK_OK);
     duo_far(&d, exec_in_vain, &failed, sizeof failed);
@@ -137,6 +141,7 @@ static void exec_is_a_death(enum place place)
     test_nap_us(1500000); // longer than an engine sleeps
     write_it(&d, DOCK_OK);
     duo_far(&d, exec_soon, NULL, 0);
+    dock_set32(go, 1);
     assert_int_equal(recv(d.sock, &none, 1, 0), 0); // the other end of this went with the exec
     uint64_t since = dock_now_ns();
     if (place == HOST_PLAIN)

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "arena/xcopy.h"
 #include "base/job.h"
 #include "base/log.h"
 #include "device/internal.h"
@@ -28,12 +29,12 @@
 #define BIG (4u << 20)
 #define RIGHTS (DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE)
 
+static struct rlimit usual;
+
 static void limit(rlim_t bytes)
 {
-    struct rlimit r;
+    struct rlimit r = {.rlim_cur = bytes, .rlim_max = usual.rlim_max};
 
-    getrlimit(RLIMIT_FSIZE, &r);
-    r.rlim_cur = bytes;
     setrlimit(RLIMIT_FSIZE, &r);
 }
 
@@ -60,7 +61,7 @@ static int open_below(void *bytes)
         return 2;
     if (!untouched())
         return 3;
-    limit(RLIM_INFINITY);
+    limit(usual.rlim_max);
     err = dock_dev_open(NULL, &dev);
     return err ? 4 : dock_dev_close(dev) ? 5 : 0;
 }
@@ -167,6 +168,8 @@ static void memory_beyond_the_limit_stays_where_it_is(void **state)
     bool with_window[] = {false, true};
 
     (void)state;
+    if (!dock_xcopy_works())
+        skip(); // it must move then
     lives(register_below, &with_window[0]);
     lives(register_below, &with_window[1]);
 }
@@ -193,7 +196,8 @@ int main(void)
         cmocka_unit_test(nothing_else_that_grows_sends_one),
     };
 
-    if (getenv("DRYDOCK_EMULATED"))
-        return 77; // leaves limits out
+    getrlimit(RLIMIT_FSIZE, &usual);
+    if (getenv("DRYDOCK_EMULATED") || usual.rlim_max != RLIM_INFINITY)
+        return 77; // an emulator leaves limits out; with one that is not ours no device opens, or in part
     return cmocka_run_group_tests_name("a limit on the size of files", tests, own_dir_make, own_dir_remove);
 }
