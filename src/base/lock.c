@@ -9,6 +9,7 @@
 
 #define BIT(signal) ((uint64_t)1 << ((signal)-1))
 #define OWN_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP))
+#define OF_LIBC (BIT(32) | BIT(33)) // a change of the user in another thread waits for the second
 
 // Of the thread, and nothing that needs memory at its first use: some locks are taken by handlers of fork.
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
@@ -37,7 +38,7 @@ void dock_uncancelled_end(void)
 
 void dock_unsignalled_begin(void)
 {
-    uint64_t all = ~OWN_FAULTS, was = 0;
+    uint64_t all = ~(OWN_FAULTS | OF_LIBC), was = 0;
 
     dock_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&was, sizeof all, 0, 0);
     if (held.signals++ == 0)
