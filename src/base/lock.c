@@ -8,7 +8,7 @@
 #include "base/rawsignal.h"
 
 #define BIT(signal) ((uint64_t)1 << ((signal)-1))
-#define OWN_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP))
+#define OWN_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS))
 #define OF_LIBC (BIT(32) | BIT(33)) // a change of the user in another thread waits for the second
 
 // Of the thread, and nothing that needs memory at its first use: some locks are taken by handlers of fork.

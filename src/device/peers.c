@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "arena/home.h"
+#include "arena/idfile.h"
 #include "base/clock.h"
 #include "device/internal.h"
 #include "fabric/host/host.h"
 
-#define ASKED_AT_ONCE                                                                                        \
-    8u // peers, at each look, whether they run another program: it is a system call for each
+#define ASKED_AT_ONCE 8u // peers at a look, whether they run another program: system calls for each
 
 enum reach { COMING, HERE, LOST };
 
@@ -127,6 +127,11 @@ static void watch_life(struct dock_dev *dev, struct dock_peer_slot *s)
     s->peer.pidfd = -1;
 }
 
+static bool lost_its_lock(struct dock_dev *dev, const struct dock_peer *peer)
+{
+    return dock_idfile_held(dev->ids_table.file, dock_who_slot(peer->who)) <= 0;
+}
+
 static bool runs_another_image(const struct dock_peer *peer)
 {
     return peer->home && peer->pid && dock_home_left(peer->pid, peer->home);
@@ -229,11 +234,12 @@ void dock_peers_ready(struct dock_dev *dev, uint32_t tag)
         dock_repair(dev, dead);
 }
 
-// What no pidfd tells: where there is none, an eviction; and an exec, for which each is asked in turn.
+// What no pidfd tells: where there is none, an eviction; and an exec, for which each is looked at in turn: by
+// its lock first, since its memory may be long in coming.
 static bool died_unheard(struct dock_dev *dev, const struct dock_peer *peer, bool turn)
 {
     return dock_idtable_evicted(&dev->ids_table, peer->who) ||
-           ((peer->pidfd < 0 || (turn && runs_another_image(peer))) &&
+           ((peer->pidfd < 0 || (turn && lost_its_lock(dev, peer) && runs_another_image(peer))) &&
             dock_idtable_life(&dev->ids_table, peer->who) == DOCK_LIFE_DEAD);
 }
 

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -123,6 +125,18 @@ static void write_it(struct duo *d, uint32_t status)
     assert_int_equal(wc.status, status);
 }
 
+static bool runs_sleep(pid_t pid)
+{
+    char path[32], name[8] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *f = fopen(path, "re");
+    bool read = f && fgets(name, sizeof name, f);
+    if (f)
+        fclose(f);
+    return read && !strncmp(name, "sleep", 5);
+}
+
 // Its number and its pidfd live on. The far end is only written to, and its memory is mapped here, or reached
 // through the kernel.
 static void exec_is_a_death(enum place place)
@@ -143,6 +157,7 @@ static void exec_is_a_death(enum place place)
     duo_far(&d, exec_soon, NULL, 0);
     dock_set32(go, 1);
     assert_int_equal(recv(d.sock, &none, 1, 0), 0); // the other end of this went with the exec
+    assert_true(runs_sleep(d.pid));
     uint64_t since = dock_now_ns();
     if (place == HOST_PLAIN)
         write_it(&d, DOCK_ST_RETRY_EXC); // not one byte more
