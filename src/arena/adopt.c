@@ -486,7 +486,7 @@ void dock_adopt_forget(void)
     dock_adopters = NULL;
     holds = NULL;
     dock_set64(&dock_adopted_bytes, 0);
-    dock_adopted_runs = 0;
+    dock_adopted_runs = dock_park_pieces = 0;
 }
 
 void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)

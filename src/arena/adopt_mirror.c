@@ -35,7 +35,7 @@ bool dock_mirror_crowded(const struct dock_adopt *a, const struct dock_mirror *m
 {
     uint64_t page = dock_page();
 
-    return 2 * (dock_adopted_runs + m->park.pieces) >= dock_fit_mappings() &&
+    return 2 * (dock_adopted_runs + dock_park_pieces) >= dock_fit_mappings() &&
            !beside(a, m, (lo - m->va) / page, (hi - m->va) / page);
 }
 

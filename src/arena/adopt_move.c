@@ -304,15 +304,19 @@ static bool copy_out(const struct undo *u, uint64_t at, uint64_t len, uint64_t o
     return done || copy_by_alias(u, at, len, off);
 }
 
-// [at, at + len) becomes private again, with what `off` of the file holds.
+// [at, at + len) becomes private again, with what `off` of the file holds. Where it is locked and could not
+// be locked again it stays.
 static bool give_back(const struct undo *u, uint64_t at, uint64_t len, uint32_t prot, uint64_t off)
 {
     bool locked = dock_lock_is(at, len);
+    unsigned kind = locked && u->by_file ? dock_lock_kind_of_file(u->a->arena->view.fd, off, len) : 0;
 
+    if (locked && !dock_lock_set(at, len, kind))
+        return false;
     if (dock_park_out(u->a, at, len, off, len < DOCK_HOLES_BACK_FROM ? MAP_POPULATE : 0) &&
         copy_out(u, at, len, off)) {
         if (locked)
-            dock_lock_set(at, len, u->by_file ? dock_lock_kind_of_file(u->a->arena->view.fd, off, len) : 0);
+            dock_lock_set(at, len, kind);
         else
             dock_lock_lift(at, len);
         if (prot != (PROT_READ | PROT_WRITE))

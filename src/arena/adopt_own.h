@@ -42,11 +42,10 @@ static inline uint64_t dock_page(void)
 
 // Where the program's own mappings wait.
 struct dock_park {
-    void *room;      // that was reserved for them,
-    uint64_t base;   // and where in it the mirror begins. 0: there is none
-    uint64_t *bit;   // by page: something waits there
-    uint32_t pages;  // of those
-    uint32_t pieces; // as many mappings at most
+    void *room;     // that was reserved for them,
+    uint64_t base;  // and where in it the mirror begins. 0: there is none
+    uint64_t *bit;  // by page: something waits there
+    uint32_t pages; // of those
     uint32_t odd; // runs that came back by themselves between pages that were away, since it was last looked
     bool always;  // they have become many: the kernel does not make them one with what comes beside them
     bool torn;    // it could not be had, or a part of it was lost: nothing more comes
@@ -134,6 +133,7 @@ void dock_huge_return(const struct dock_mirror *m, uint64_t at, uint64_t off, ui
 // ---- adopt_park.c: the program's own mappings wait while the arena's pages are in their place
 uint64_t dock_park_bytes(const struct dock_adopt *a); // of the bits of a mirror
 uint64_t dock_park_room(const struct dock_adopt *a);  // of the addresses where they wait
+extern uint32_t dock_park_pieces;                     // mappings that wait, at most; the views' lock is held
 extern dock_a64 dock_park_blank; // bytes of address space without access in which nothing waits
 #define DOCK_PARK_FROM 65536u    // bytes of a registration: beside the copy it costs little from there on
 // Before the stop in which a run moves in; the views' lock is held.

@@ -21,6 +21,7 @@
 #define ALIGNED (2ull << 20) // as huge pages are
 
 dock_a64 dock_park_blank;
+uint32_t dock_park_pieces;
 
 extern dock_memory_asked_p dock_memory_asked __attribute__((weak)); // the shim's, if it is there
 
@@ -61,7 +62,7 @@ static void mark(const struct dock_adopt *a, struct dock_park *p, uint64_t first
 
     for (uint64_t i = first; i < end; i++)
         p->bit[i / 64] ^= 1ull << i % 64;
-    p->pieces += wait ? 1 - beside : beside - 1;
+    dock_park_pieces += wait ? 1 - beside : beside - 1;
     p->pages += (uint32_t)(wait ? end - first : first - end);
     dock_count64(&dock_park_blank, (wait ? first - end : end - first) * dock_page());
 }
@@ -99,7 +100,7 @@ void dock_park_review(const struct dock_adopt *a, struct dock_mirror *m)
 
 static bool wanted(const struct dock_adopt *a, const struct dock_mirror *m)
 {
-    return !m->park.torn && m->park.pieces < PIECES &&
+    return !m->park.torn && dock_park_pieces < PIECES &&
            (a->large || m->park.always || m->live - m->park.pages > LOOSE || seen_asking());
 }
 
@@ -138,13 +139,17 @@ static bool reserve(const struct dock_adopt *a, struct dock_park *p)
     return true;
 }
 
-void dock_park_prepare(const struct dock_adopt *a, struct dock_mirror *m)
+static void open_room(const struct dock_adopt *a, struct dock_park *p)
 {
-    struct dock_park *p = &m->park;
-
-    if (!p->base && wanted(a, m))
+    if (!p->base && !p->torn)
         p->torn =
             is_short_of_addresses() || !dock_holes_allowed() || !reserve(a, p); // what waits is promised
+}
+
+void dock_park_prepare(const struct dock_adopt *a, struct dock_mirror *m)
+{
+    if (wanted(a, m))
+        open_room(a, &m->park);
 }
 
 void dock_park_close(const struct dock_adopt *a, struct dock_mirror *m)
@@ -290,7 +295,8 @@ static bool make(const struct dock_adopt *a, struct dock_mirror *m, uint64_t fir
     struct dock_park *p = &m->park;
     uint64_t page = dock_page();
 
-    if (p->torn || !mapped(map_own(p->base + first * page, (end - first) * page, PROT_READ | PROT_WRITE, 0)))
+    if (p->torn || dock_park_pieces >= PIECES ||
+        !mapped(map_own(p->base + first * page, (end - first) * page, PROT_READ | PROT_WRITE, 0)))
         return false;
     mark(a, p, first, end, true);
     return true;
@@ -307,7 +313,7 @@ long dock_park_advise(const struct dock_adopt *a, uint64_t off, uint64_t len, in
         part = part < len ? part : len;
         if (!m)
             continue;
-        dock_park_prepare(a, m);
+        open_room(a, &m->park);
         uint64_t i = (off - m->off) / page, end = i + part / page;
         for (; m->park.base && i < end; i = next) {
             next = run_end(&m->park, i, end);

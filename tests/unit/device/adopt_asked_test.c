@@ -255,7 +255,18 @@ static void what_could_not_be_locked_again_stays(void **state)
     assert_true(maps_has(f->mem, " lo"));
     dereg(mr);
     assert_true(maps_has(f->mem, " lo"));
+    // Nor does it come back before it can be locked.
+    mr = reg(f, f->mem, 4 * PAGE);
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+    dereg(mr);
+    assert_true(maps_has(f->mem, " lo"));
+    assert_int_equal(maps_look(f->mem, 4 * PAGE).adopted, 4 * PAGE);
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &was), 0);
+    mr = reg_any(f, f->mem, 4 * PAGE);
+    dereg(mr);
+    assert_int_equal(maps_look(f->mem, 4 * PAGE).private_anon, 4 * PAGE);
+    assert_true(maps_has(f->mem, " lo"));
     assert_true(without_the_right(false));
 }
 
