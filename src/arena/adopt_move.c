@@ -234,7 +234,7 @@ int dock_move_in(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, uint6
     dock_park_prepare(a, m);
     dock_views_unlock();
     dock_huge_make(a, m, lo, *hi);
-    *why = dock_stop_begin(a);
+    *why = dock_stop_begin();
     if (!*why) {
         err = exchange(a, m, lo, hi, why);
         dock_stop_end(a);
@@ -366,7 +366,7 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
 
     u.huge = dock_huge_any(m, off, len) && dock_huge_private();
     a->moved_by_program = false;
-    why = dock_stop_begin(a);
+    why = dock_stop_begin();
     if (!why) {
         why = undo(&u, m->va + (off - m->off), anywhere);
         if (!why)

@@ -178,7 +178,7 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
 bool dock_stop_prepare(void);
 // Stop every other thread of the process, take the views' lock and block the caller's signals. DOCK_WHY_NONE,
 // or why not.
-enum dock_adopt_why dock_stop_begin(struct dock_adopt *a);
+enum dock_adopt_why dock_stop_begin(void);
 void dock_stop_end(struct dock_adopt *a);
 bool dock_stop_is_alone(void); // in a stop: there were no threads but engines to stop
 // For fork's handlers: the others stand still from the moment the child is made, `at_clone` is called then,

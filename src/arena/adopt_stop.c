@@ -114,6 +114,19 @@ static bool may_signal(void)
     return true;
 }
 
+// The same: who is to be stopped, by which number?
+static bool are_shown(void)
+{
+    static bool said;
+    bool shown = dock_threads_begin();
+
+    if (!shown && !said)
+        dock_warn("/proc is missing, or of another pid namespace (mount one: unshare --mount-proc): threads "
+                  "cannot be stopped, and memory that is registered beside them stays where it is");
+    said = said || !shown;
+    return shown;
+}
+
 // An engine takes the views' lock behind its gate; other threads may be stopped while they have it. So it
 // comes after the gates, and before they are stopped.
 static bool stop_by(const struct dock_stop_way *way)
@@ -130,7 +143,7 @@ static bool stop_by(const struct dock_stop_way *way)
     return false;
 }
 
-enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
+enum dock_adopt_why dock_stop_begin(void)
 {
     sigset_t all;
     enum dock_adopt_why why = DOCK_WHY_NONE;
@@ -143,14 +156,13 @@ enum dock_adopt_why dock_stop_begin(struct dock_adopt *a)
     dock_proc_still(true);
     stop.others = !alone();
     if (stop.others) {
-        if (!(wanted() != SIGNAL && stop_by(&dock_stop_by_ptrace)) &&
-            !(may_signal() && stop_by(&dock_stop_by_signal)))
+        if (!are_shown() || (!(wanted() != SIGNAL && stop_by(&dock_stop_by_ptrace)) &&
+                             !(may_signal() && stop_by(&dock_stop_by_signal))))
             why = DOCK_WHY_THREADS;
         dock_proc_still(!why); // what was asked before they stopped does not count
     } else {
         dock_views_lock();
     }
-    (void)a;
     if (why)
         pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
     return why;

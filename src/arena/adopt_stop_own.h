@@ -27,7 +27,7 @@ struct dock_stop_list {
     char path[32];
     uint64_t mask;  // what the caller blocked before the stop
     bool asked_for; // the user has chosen the way
-    uint32_t threads;
+    uint32_t threads, missed;
     struct dock_stop_thread *thread; // room for DOCK_STOP_THREADS
 };
 
@@ -45,7 +45,8 @@ extern const struct dock_stop_way dock_stop_by_ptrace, dock_stop_by_signal;
 unsigned dock_threads_count(void); // or 0
 // Room for the list, once. false: there is no memory.
 bool dock_threads_room(void);
-void dock_threads_begin(void); // empties the list
+// Empties the list. false: /proc does not show the threads by the numbers that they have here.
+bool dock_threads_begin(void);
 // The beginning of a file in its directory, as text. How long it is, or -errno.
 long dock_thread_file(int32_t tid, const char *name, char *text, size_t size);
 // A thread that has ended, the first one of a process for instance, stays listed and cannot be stopped.
@@ -56,8 +57,8 @@ enum dock_taken { DOCK_TAKEN, DOCK_GONE, DOCK_REFUSED };
 // Stop the thread at the end of the list and count it there, from when on it must be let go.
 typedef enum dock_taken dock_threads_take(struct dock_stop_thread *t);
 
-// Each thread that is not in the list yet. -1: one was refused, or they cannot be listed; else how many were
-// taken. Threads that were running may have made more: until it is 0.
+// Each thread that is not in the list yet. -1: one was refused, or they cannot be listed; else whether to
+// look once more, for threads that were running may have made others. 0: there is none but those taken.
 int dock_threads_pass(dock_threads_take *take);
 
 // ---- adopt_stop_ptrace.c: by a helper that traces them

@@ -102,7 +102,7 @@ static enum dock_taken seize(struct dock_stop_thread *t)
     long ret = trace(PTRACE_SEIZE, t->tid, 0, 0);
 
     if (ret) {
-        if (ret == -ESRCH || dock_thread_is_dead(t->tid))
+        if (dock_thread_is_dead(t->tid))
             return DOCK_GONE;
         stop.refused = true;
         return DOCK_REFUSED;
@@ -281,11 +281,10 @@ static uint32_t start_helper(int (*body)(void *))
 {
     int tid;
 
-    if (!dock_stop_prepare())
-        return FAILED;
     stop.helper = 0;
     stop.refused = false;
-    dock_threads_begin();
+    if (!dock_stop_prepare() || !dock_threads_begin())
+        return FAILED;
     dock_set32(&stop.state, WORKING); // the clone orders it
     // No signal tells of its end: who waits for children as usual does not meet it.
     tid = clone(body, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);

@@ -356,9 +356,8 @@ static bool begin(void)
 {
     struct dock_rawaction was = {.flags = 0}; // the kernel fills it
 
-    if (!dock_threads_room())
+    if (!dock_threads_room() || !dock_threads_begin())
         return false;
-    dock_threads_begin();
     sig.pid = dock_stopping.pid;
     if (!choose() || !install(&was))
         return false;

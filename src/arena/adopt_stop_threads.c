@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which threads a process has, from its directory in /proc: also for a helper that is no thread of it.
+// Which threads a process has, from its directory in /proc: also for a helper that is no thread of it. The
+// numbers there are those of the pid namespace that /proc was mounted for. In another one, under its parent's
+// /proc for instance, they name other threads or none, and nobody could be stopped by them.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,6 +9,8 @@
 
 #include "arena/adopt_stop_own.h"
 #include "arena/procfile.h"
+
+#define MISSED 8 // passes in a row that found fewer threads than there are
 
 struct dock_stop_list dock_stopping;
 
@@ -33,14 +37,23 @@ static void add_number(char *text, int32_t n)
     *at = '\0';
 }
 
-void dock_threads_begin(void)
+bool dock_threads_begin(void)
 {
+    char own[64], shown[sizeof own] = "";
+
     dock_stopping.pid = getpid();
     dock_stopping.caller = (int32_t)dock_rawcall(SYS_gettid, 0, 0, 0, 0, 0, 0);
     dock_stopping.threads = 0;
+    dock_stopping.missed = 0;
     strcpy(dock_stopping.path, "/proc/");
     add_number(dock_stopping.path, dock_stopping.pid);
     strcat(dock_stopping.path, "/task");
+    strcpy(own, dock_stopping.path + strlen("/proc/"));
+    strcat(own, "/");
+    add_number(own, dock_stopping.caller);
+    return dock_rawcall(SYS_readlinkat, AT_FDCWD, (long)"/proc/thread-self", (long)shown, sizeof shown - 1, 0,
+                        0) > 0 &&
+           !strcmp(own, shown);
 }
 
 unsigned dock_threads_count(void)
@@ -99,7 +112,8 @@ static bool known(int32_t tid)
     return false;
 }
 
-static int take_listed(long dir, dock_threads_take *take)
+// How many are fresh; those that are no more are counted too.
+static int take_listed(long dir, dock_threads_take *take, uint32_t *gone)
 {
     _Alignas(8) char room[4096] = {0};
     int fresh = 0;
@@ -120,16 +134,32 @@ static int take_listed(long dir, dock_threads_take *take)
             if (taken == DOCK_REFUSED)
                 return -1;
             fresh += taken == DOCK_TAKEN;
+            *gone += taken == DOCK_GONE;
         }
     return n < 0 ? -1 : fresh;
+}
+
+// Behind a pass that found nobody fresh: are there no others? While threads end the list may leave one out.
+static bool all_found(long dir, uint32_t gone)
+{
+    struct stat st = {.st_nlink = 0}; // the kernel fills it behind the compiler's back
+
+    if (dock_rawcall(SYS_fstat, dir, (long)&st, 0, 0, 0, 0))
+        return false;
+    return st.st_nlink <= 2u + 1u + dock_stopping.threads + gone;
 }
 
 int dock_threads_pass(dock_threads_take *take)
 {
     long dir = dock_rawcall(SYS_openat, AT_FDCWD, (long)dock_stopping.path,
                             O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
-    int fresh = dir < 0 ? -1 : take_listed(dir, take);
+    uint32_t gone = 0;
+    int fresh = dir < 0 ? -1 : take_listed(dir, take, &gone);
 
+    if (fresh > 0)
+        dock_stopping.missed = 0;
+    if (!fresh && !all_found(dir, gone))
+        fresh = ++dock_stopping.missed < MISSED ? 1 : -1;
     if (dir >= 0)
         dock_rawcall(SYS_close, dir, 0, 0, 0, 0, 0);
     return fresh;

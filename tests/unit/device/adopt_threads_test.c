@@ -511,6 +511,67 @@ static int move_for_ever(void *arg)
             return 2;
 }
 
+static void *idle(void *arg)
+{
+    while (dock_peek32(&busy.go))
+        test_nap_us(1000);
+    return arg;
+}
+
+// Its numbers of threads are none of those that /proc shows. It is the first process of its namespace.
+static int under_the_parents_proc(void *arg)
+{
+    const char *way = arg;
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    pthread_t t;
+    uint32_t pd;
+    char *p = maps_in_one(BUSY_PAGES * BUSY_PAGE);
+    int code = 0;
+
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    setenv("DRYDOCK_STOP", way, 1);
+    if (p == MAP_FAILED || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        return 1;
+    if (dev->adopt.mode == DOCK_ADOPT_OFF)
+        return 77;
+    dock_set32(&busy.go, 1);
+    if (pthread_create(&t, NULL, idle, NULL))
+        return 1;
+    for (unsigned i = 1; i <= 3 && !code; i++) {
+        if (dock_mr_register(dev, pd, (uintptr_t)p, BUSY_PAGES * BUSY_PAGE, (uintptr_t)p, BUSY_RIGHTS, &mr))
+            return 2;
+        if (dock_peek64(&dev->port->adopt.bytes))
+            code = 3; // moved, and who was stopped?
+        else if (dock_peek64(&dev->port->adopt.refused[DOCK_WHY_THREADS]) < i)
+            code = 4;
+        if (dock_mr_deregister(mr))
+            return 5;
+    }
+    dock_set32(&busy.go, 0);
+    pthread_join(t, NULL);
+    return code ? code : dock_pd_destroy(dev, pd) || dock_dev_close(dev) ? 6 : 0;
+}
+
+static int into_a_pid_namespace(void *arg)
+{
+    int status;
+
+    if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+        return 77;
+    pid_t first = test_fork(under_the_parents_proc, arg);
+    return test_await(first, &status, 60000 * test_slow()) == TEST_EXITED ? status : 99;
+}
+
+static void in_a_pid_namespace_under_another_proc(void **state)
+{
+    static char ways[][8] = {"ptrace", "signal"};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        expect(into_a_pid_namespace, ways[i]);
+}
+
 // The one that stops the threads is no thread of the process: it ends by itself. scripts/run-one fails a test
 // that leaves it behind.
 static void killed_in_the_middle(void **state)
@@ -534,6 +595,7 @@ int main(void)
         cmocka_unit_test(by_a_thread_in_real_time),
         cmocka_unit_test(beside_an_engine_that_has_just_begun),
         cmocka_unit_test(where_nobody_can_be_stopped),
+        cmocka_unit_test(in_a_pid_namespace_under_another_proc),
         cmocka_unit_test(under_a_debugger),
         cmocka_unit_test(under_gdb_itself),
         cmocka_unit_test(killed_in_the_middle),
