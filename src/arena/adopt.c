@@ -259,12 +259,12 @@ static void wish_around(struct survey *s, uint64_t lo, uint64_t hi)
 }
 
 // The pages of a mapping that the registration may have.
-// Where memory that stays plain could not be reached, and its registration would fail, the edges go along.
+// Where peers could not reach memory that stays plain the edges go along.
 static void consider(struct survey *s, const struct dock_vma *v)
 {
     uint64_t page = dock_page(), lo = s->h->addr, hi = s->h->addr + s->h->len;
 
-    if (s->a->mode == DOCK_ADOPT_INNER && dock_xcopy_works()) {
+    if (s->a->mode == DOCK_ADOPT_INNER && dock_xcopy_by_peers()) {
         lo = (lo + page - 1) & ~(page - 1);
         hi &= ~(page - 1);
     } else {

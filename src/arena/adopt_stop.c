@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "arena/adopt_stop_own.h"
@@ -89,13 +88,6 @@ static bool alone(void)
     return dock_threads_count() == 1 + engines && shut_gates();
 }
 
-// Could peers reach memory that stays plain? Not of a process that has changed its user, unless it says it
-// may be looked at.
-static bool plain_is_reached(void)
-{
-    return dock_xcopy_works() && prctl(PR_GET_DUMPABLE) == 1;
-}
-
 // Before anything stands still: it may be said.
 static bool may_signal(void)
 {
@@ -104,7 +96,7 @@ static bool may_signal(void)
     dock_stopping.asked_for = wanted() == SIGNAL;
     if (wanted() != AUTO)
         return dock_stopping.asked_for;
-    if (!dock_ptrace_refused() || plain_is_reached())
+    if (!dock_ptrace_refused() || dock_xcopy_by_peers())
         return false;
     if (!said)
         dock_warn(

@@ -41,6 +41,11 @@ bool dock_xcopy_works(void)
     return state == 1;
 }
 
+bool dock_xcopy_by_peers(void)
+{
+    return dock_xcopy_works() && prctl(PR_GET_DUMPABLE) == 1;
+}
+
 static int refused(pid_t pid, int cause)
 {
     static dock_a32 said;

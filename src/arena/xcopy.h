@@ -13,6 +13,9 @@
 void dock_xcopy_allow(void);
 // Does this process may use process_vm_* at all (seccomp, gVisor)? Tried once on itself, then remembered.
 bool dock_xcopy_works(void);
+// Could peers reach memory of ours that stays plain? Not of a process that has changed its user, unless it
+// says it may be looked at. Asked each time.
+bool dock_xcopy_by_peers(void);
 
 // Copy `len` bytes between our memory at `here` and `there` in process `pid`. Our side may be a bad address
 // as well. 0; -EFAULT somewhere not mapped (part of the bytes may have moved); -ESRCH gone; -EPERM not

@@ -244,16 +244,21 @@ static int something_is_left(void *arg)
 }
 
 // A daemon that began as root: nobody may trace it now, nor look at its memory.
-static int another_user(void *arg)
+static int as_another_user(void)
 {
     char dir[] = "/tmp/drydock-test-XXXXXX";
-    int err;
 
-    (void)arg;
     if (setgid(65534) || setuid(65534) || prctl(PR_GET_DUMPABLE) == 1 || !mkdtemp(dir))
         return 77;
     setenv("DRYDOCK_DIR", dir, 1);
-    err = open_device();
+    return open_device();
+}
+
+static int another_user(void *arg)
+{
+    int err = as_another_user();
+
+    (void)arg;
     return err ? err : work(THREADS - 1);
 }
 
@@ -408,20 +413,33 @@ static int a_signal_thread(void *arg)
 // ---- edges of a region
 
 // What lies beside it in its first and last page comes along: plain they could not be reached.
-static int edges_go_along(void *arg)
+static int with_edges(void)
 {
-    int err = refuse(true) ? open_device() : 77;
     struct dock_mr *mr;
 
-    (void)arg;
-    if (err)
-        return err;
     if (dock_mr_register(dev, pd, (uintptr_t)busy.mem + 100, LEN - 300, (uintptr_t)busy.mem + 100,
                          BUSY_RIGHTS, &mr))
         return 2;
     if (adopted() != LEN)
         return 3;
     return dock_mr_deregister(mr) ? 4 : close_device();
+}
+
+static int edges_go_along(void *arg)
+{
+    int err = refuse(true) ? open_device() : 77;
+
+    (void)arg;
+    return err ? err : with_edges();
+}
+
+// process_vm works with oneself, and peers are refused.
+static int edges_of_another_user(void *arg)
+{
+    int err = as_another_user();
+
+    (void)arg;
+    return err ? err : with_edges();
 }
 
 // ---- an alternate stack in memory that is registered
@@ -626,6 +644,7 @@ static struct part parts[] = {
     {"signals of the program are its own", signals_in_use},
     {"beside a thread that waits for signals", a_signal_thread},
     {"edges go along", edges_go_along},
+    {"edges go along of another user", edges_of_another_user},
     {"an alternate stack stays", alternate_stack},
     {"after the first thread has ended", first_thread_ends},
     {"a peer reaches what moved so", with_a_peer},
