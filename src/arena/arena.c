@@ -17,7 +17,7 @@
 #include "base/log.h"
 
 #define GRAIN 64u                        // a cache line: two allocations never share one
-#define FILLED (DOCK_HUGE_BYTES / 8 * 7) // of a piece, and the rest gets memory with it
+#define FILLED (DOCK_HUGE_BYTES / 8ull * 7) // of a piece, and the rest gets memory with it
 #define BACK_CHUNK (4u << 20)            // a signal undoes one fallocate: pieces of this size go forward
 
 #ifndef MFD_NOEXEC_SEAL
@@ -137,28 +137,36 @@ static int back(struct dock_arena *a, uint64_t off, uint64_t size)
 // given back in part is small pages once more, and destroying and making a queue does not break up and make
 // one each time.
 
-// The lock is held.
-static void leave_piece(struct dock_arena *a, uint64_t next)
+// Some bytes of a piece have memory from now on. Was there another one before, nearly all in use?
+static bool fill_piece(struct dock_arena *a, uint64_t piece, uint64_t bytes, uint64_t *before)
 {
-    if (a->filled >= FILLED && dock_huge_wanted())
-        dock_huge_collapse((uintptr_t)dock_arena_at(a, a->piece), DOCK_HUGE_BYTES);
-    a->piece = next;
-    a->filled = 0;
+    bool full = false;
+
+    pthread_mutex_lock(&a->lock);
+    if (piece > a->piece) {
+        full = a->filled >= FILLED;
+        *before = a->piece;
+        a->piece = piece;
+        a->filled = 0;
+    }
+    if (piece == a->piece)
+        a->filled += bytes;
+    pthread_mutex_unlock(&a->lock);
+    return full;
 }
 
-// [off, off + size) has memory from now on.
+// [off, off + size) has memory from now on. A huge page is made without the lock: the kernel waits for all
+// processors first. What is given back meanwhile reads zero in it, as it should.
 static void fill(struct dock_arena *a, uint64_t off, uint64_t size)
 {
-    pthread_mutex_lock(&a->lock);
+    uint64_t before = 0;
+
     for (uint64_t at = off, end = off + size, to; at < end; at = to) {
         uint64_t piece = at & ~(DOCK_HUGE_BYTES - 1ull);
         to = piece + DOCK_HUGE_BYTES < end ? piece + DOCK_HUGE_BYTES : end;
-        if (piece > a->piece)
-            leave_piece(a, piece);
-        if (piece == a->piece)
-            a->filled += to - at;
+        if (fill_piece(a, piece, to - at, &before) && dock_huge_wanted())
+            dock_huge_collapse((uintptr_t)dock_arena_at(a, before), DOCK_HUGE_BYTES);
     }
-    pthread_mutex_unlock(&a->lock);
 }
 
 // The lock is held. What was never filled is not told apart: then the piece is taken for emptier than it is.
