@@ -281,7 +281,7 @@ no_tables:
     return err;
 }
 
-int dock_dev_close(struct dock_dev *dev)
+static int close_whole(struct dock_dev *dev)
 {
     if (dev->arena.view.pid != getpid())
         return 0; // in a forked child: the engine, the mappings and the names are its parent's
@@ -305,6 +305,15 @@ int dock_dev_close(struct dock_dev *dev)
     if (clean)
         free_table(dev, 1, sizeof *dev);
     return 0;
+}
+
+// It waits for the engine, and no thread is cancelled there.
+int dock_dev_close(struct dock_dev *dev)
+{
+    dock_uncancelled_begin();
+    int err = close_whole(dev);
+    dock_uncancelled_end();
+    return err;
 }
 
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
