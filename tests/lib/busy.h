@@ -102,7 +102,7 @@ static inline void *busy_epoller(void *arg)
 
     (void)arg;
     while (dock_peek32(&busy.go))
-        if (epoll_wait(fd, &e, 1, 20) < 0 && errno != EINTR) // the one trace of a stop, documented
+        if (epoll_wait(fd, &e, 1, 20) < 0 && errno != EINTR) // it has a timeout: see status.md
             atomic_fetch_add(&busy.failed, 1);
     close(fd);
     return NULL;
