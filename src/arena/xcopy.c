@@ -51,10 +51,10 @@ static int refused(pid_t pid, int cause)
     static dock_a32 said;
 
     if (!dock_swap32(&said, 1))
-        dock_error("the memory of process %d may not be copied (%s): needs the same user, not changed since "
-                   "the start "
-                   "(else PR_SET_DUMPABLE), a filter that allows process_vm_readv, ptrace_scope 0 or 1",
-                   (int)pid, strerror(cause));
+        dock_error(
+            "the memory of process %d may not be copied (%s): needs the same user, not changed since "
+            "the start (else PR_SET_DUMPABLE), a filter that allows process_vm_readv, ptrace_scope 0 or 1",
+            (int)pid, strerror(cause));
     return -EPERM;
 }
 
