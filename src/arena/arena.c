@@ -16,9 +16,9 @@
 #include "base/lock.h"
 #include "base/log.h"
 
-#define GRAIN 64u                        // a cache line: two allocations never share one
+#define GRAIN 64u                           // a cache line: two allocations never share one
 #define FILLED (DOCK_HUGE_BYTES / 8ull * 7) // of a piece, and the rest gets memory with it
-#define BACK_CHUNK (4u << 20)            // a signal undoes one fallocate: pieces of this size go forward
+#define BACK_CHUNK (4u << 20)               // a signal undoes one fallocate: pieces of this size go forward
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u // Linux 6.3; where vm.memfd_noexec is 2, nothing else is accepted
