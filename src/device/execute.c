@@ -203,7 +203,7 @@ static struct dock_conn *reach_shared(struct dock_sq *sq, struct dock_conn *targ
     }
     if (!sq->way->peer)
         return target;
-    if (!sq->way->views) // the time that it took to come here is over
+    if (!sq->way->views && !sq->timeout_tries) // the time that it took to come here is over, no retry's
         sq->deadline_ns = 0;
     return sq->way;
 }

@@ -44,21 +44,34 @@ static struct dock_qp *half(struct xrc *x, enum dock_xrc which)
     return qp;
 }
 
-static void xrc_open(struct xrc *x, struct dock_dev *dev)
+static void ready(struct xrc *x)
 {
-    struct dock_qp_mod impatient = {.timeout = 1, .retry = 1, .rd_atomic = 1, .dest_rd_atomic = 1};
+    struct end target = {.service = DOCK_RC, .qp = x->target};
+
+    end_connect(&target, dock_qp_number(x->ini.qp), NULL);
+}
+
+// All but that the target is ready.
+static void xrc_make(struct xrc *x, struct dock_dev *dev, const struct dock_qp_mod *of_the_initiator)
+{
     struct end_opts o = {.service = DOCK_RC};
     struct dock_srq_attr a = {.max_wr = 8, .max_sge = 1};
-    struct end target = {.service = DOCK_RC};
 
     end_open(&x->ini, dev, &o);
     assert_int_equal(dock_qp_destroy(x->ini.qp), 0);
     a.pd = x->ini.pd;
     assert_int_equal(dock_xrc_srq_create(dev, &a, x->ini.rcq, 5, &x->srq), 0);
     x->ini.qp = half(x, DOCK_XRC_INI);
-    target.qp = x->target = half(x, DOCK_XRC_TGT);
-    end_connect(&target, dock_qp_number(x->ini.qp), NULL);
-    end_connect(&x->ini, dock_qp_number(x->target), &impatient);
+    x->target = half(x, DOCK_XRC_TGT);
+    end_connect(&x->ini, dock_qp_number(x->target), of_the_initiator);
+}
+
+static void xrc_open(struct xrc *x, struct dock_dev *dev)
+{
+    struct dock_qp_mod impatient = {.timeout = 1, .retry = 1, .rd_atomic = 1, .dest_rd_atomic = 1};
+
+    xrc_make(x, dev, &impatient);
+    ready(x);
 }
 
 static void xrc_close(struct xrc *x)
@@ -142,6 +155,36 @@ static void what_a_target_that_ends_had_begun_is_told_to_the_shared_queue(void *
 }
 
 // The straight way of small WRITEs, over which the second goes, does not look at the number.
+// Whoever looks, and however often: its first message finds it, if that comes within the time of the retries.
+static void a_target_that_is_not_ready_has_the_time_of_the_retries(void **state)
+{
+    struct dock_qp_mod patient = {
+        .timeout = 21, .retry = 7, .rd_atomic = 1, .dest_rd_atomic = 1}; // 8.6 s each
+    struct dock_dev *dev = open_device();
+    struct dock_sge sge, into;
+    struct xrc x;
+
+    (void)state;
+    xrc_make(&x, dev, &patient);
+    into = (struct dock_sge){(uintptr_t)x.ini.mem, 8, x.ini.mr->lkey};
+    dock_recv_begin(x.srq);
+    assert_int_equal(dock_recv_put(x.srq, 3, &into, 1), 0);
+    dock_recv_end(x.srq);
+    struct dock_wr wr = wr_onesided(DOCK_OP_SEND, &x.ini, &sge, 64, 8, x.ini.mr, 0);
+    wr.id = 7;
+    wr.remote = dock_srq_number(x.srq);
+    assert_int_equal(end_post(&x.ini, &wr), 0);
+    for (unsigned i = 0; i < 50; i++)
+        dock_sq_ring(&x.ini.qp->sq, DOCK_BY_ENGINE);
+    assert_int_equal(dock_qp_state(x.ini.qp), DOCK_RTS);
+    ready(&x);
+    dock_sq_ring(&x.ini.qp->sq, DOCK_BY_ENGINE);
+    expect(x.ini.rcq, 3, DOCK_OK);
+    expect(x.ini.scq, 7, DOCK_OK);
+    xrc_close(&x);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
 static void number_zero_is_no_queue_for_a_small_write_either(void **state)
 {
     struct dock_dev *dev = open_device();
@@ -232,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_an_initiator_had_begun_is_told_to_the_shared_queue),
         cmocka_unit_test(what_a_target_that_ends_had_begun_is_told_to_the_shared_queue),
+        cmocka_unit_test(a_target_that_is_not_ready_has_the_time_of_the_retries),
         cmocka_unit_test(number_zero_is_no_queue_for_a_small_write_either),
         cmocka_unit_test(a_listener_is_whole_before_it_is_told_anything),
     };
