@@ -318,11 +318,14 @@ bool dock_sq_raise(struct dock_sq_post *sq)
 
 void dock_post_ring(struct dock_qp *qp)
 {
-    struct dock_post p;
+    struct dock_sq_post *sq = dock_qp_sq(qp);
+    struct dock_post p = {.qp = qp, .sq = sq};
     bool kept;
 
-    dock_post_begin(qp, &p);
-    kept = dock_sq_raise(p.sq); // of a queue without a lock another may be posting
+    // Of a queue without a lock another may be posting: what is its own is not looked at.
+    p.both = !sq->lock_free && dock_sq_lock(sq, !dock_probe_hook);
+    p.pi = dock_peek32(&sq->pi);
+    kept = dock_sq_raise(sq);
     if (kept)
         dock_count64(&qp->rec->rings, 1);
     if (kept)
