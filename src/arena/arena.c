@@ -142,7 +142,7 @@ static bool fill_piece(struct dock_arena *a, uint64_t piece, uint64_t bytes, uin
 {
     bool full = false;
 
-    pthread_mutex_lock(&a->lock);
+    dock_lock(&a->lock);
     if (piece > a->piece) {
         full = a->filled >= FILLED;
         *before = a->piece;
@@ -151,7 +151,7 @@ static bool fill_piece(struct dock_arena *a, uint64_t piece, uint64_t bytes, uin
     }
     if (piece == a->piece)
         a->filled += bytes;
-    pthread_mutex_unlock(&a->lock);
+    dock_unlock(&a->lock);
     return full;
 }
 
@@ -313,12 +313,13 @@ int dock_arena_alloc(struct dock_arena *a, uint64_t size, uint64_t align, uint64
         return ret;
     dock_uncancelled_begin();
     ret = back(a, at, size);
+    if (!ret)
+        fill(a, at, up(size, GRAIN));
     dock_uncancelled_end();
     if (ret) {
         give(a, at, up(size, GRAIN));
         return ret;
     }
-    fill(a, at, up(size, GRAIN));
     *off = at;
     return 0;
 }
