@@ -13,8 +13,8 @@
 #include "arena/procfile.h"
 #include "arena/xcopy.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
-#include "base/rawsignal.h"
 
 #define GATE_PATIENCE_NS 100000000ull
 

@@ -2,10 +2,8 @@
 #include "base/lock.h"
 
 #include <signal.h>
-#include <stdint.h>
 
 #include "base/rawcall.h"
-#include "base/rawsignal.h"
 
 #define BIT(signal) ((uint64_t)1 << ((signal)-1))
 #define OWN_FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS))

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <unistd.h>
 
 // Until as many ends as begins the calling thread is not cancelled.
@@ -18,6 +19,8 @@ void dock_uncancelled_end(void);
 // Nor does it handle a signal, but for those that a wrong access of its own sends.
 void dock_unsignalled_begin(void);
 void dock_unsignalled_end(void);
+// What the calling thread blocks, but for what is blocked by these: bit number - 1.
+uint64_t dock_signals_blocked(void);
 
 // As libc's, and no points of cancellation.
 static inline int dock_open(const char *path, int flags)

@@ -20,9 +20,6 @@ struct dock_rawaction {
     uint64_t mask; // bit number - 1
 };
 
-// What the calling thread blocks, but for what our locks block while it has them (lock.c).
-uint64_t dock_signals_blocked(void);
-
 static inline long dock_rawaction(int number, const struct dock_rawaction *now, struct dock_rawaction *was)
 {
     return dock_rawcall(SYS_rt_sigaction, number, (long)now, (long)was, sizeof now->mask, 0, 0);

@@ -23,20 +23,25 @@ void dock_post_end_any(struct dock_post *p);
 // ---- place.c: what is put from here on is not placed
 void dock_post_stop(struct dock_post *p);
 
+// Where [va, va + len) lies under this key. false: not all of it is mapped there.
+static inline bool dock_straight_at(const struct dock_lkey *l, uint64_t va, uint64_t len, const char **from)
+{
+    uint64_t inside = va - l->mapped;
+
+    *from = l->at + inside;
+    return __builtin_expect(inside + len <= l->room && inside <= l->room, 1);
+}
+
 // The one SGE of a request, of this length and key: domain, bounds, mapping. false: the long way finds out
 // why.
 static inline bool dock_straight_source(struct dock_sq *sq, uint64_t len_key, uint64_t va, const char **from)
 {
     const struct dock_lkey *l = sq->lkey;
-    uint64_t len = (uint32_t)len_key, name = sq->domain | len_key >> 32, inside;
+    uint64_t name = sq->domain | len_key >> 32;
 
     if (__builtin_expect(dock_acquire64(&l->name) != name, 0)) // pairs with mr.c
         l = dock_sq_other_lkey(sq, name);
-    inside = va - l->mapped;
-    if (__builtin_expect(inside + len > l->room || inside > l->room, 0))
-        return false;
-    *from = l->at + inside;
-    return true;
+    return dock_straight_at(l, va, (uint32_t)len_key, from);
 }
 
 // The same under the key that was used last. false: another one, or as above.
@@ -44,14 +49,11 @@ static inline bool dock_straight_known(const struct dock_sq *sq, uint64_t len_ke
                                        const char **from)
 {
     const struct dock_lkey *l = sq->lkey;
-    uint64_t inside;
 
     // pairs with mr.c: the place is read when the key was seen
     if (__builtin_expect(dock_acquire64(&l->name) != (sq->domain | len_key >> 32), 0))
         return false;
-    inside = va - l->mapped;
-    *from = l->at + inside;
-    return __builtin_expect(inside + (uint32_t)len_key <= l->room && inside <= l->room, 1);
+    return dock_straight_at(l, va, (uint32_t)len_key, from);
 }
 
 // Our queue goes on: not so when a completion has ended it, of a CQ that was overrun.

@@ -45,10 +45,8 @@ bool rs_connected(const struct rs *rs)
     return rs->state == RS_UP || rs->state == RS_DOWN;
 }
 
-static void wake_up(void *arg)
+static void wake_up(struct rs *rs)
 {
-    struct rs *rs = arg;
-
     dock_lock(&rs->lock);
     rs->waiters--;
     rs_disarm(rs);
