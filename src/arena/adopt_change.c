@@ -120,16 +120,6 @@ static bool look(uint64_t lo, uint64_t hi)
     return seen.adopted || seen.too_many;
 }
 
-static bool mapped(long ret)
-{
-    return (unsigned long)ret < -4095ul;
-}
-
-static long map_private(uint64_t at, uint64_t len, uint32_t prot)
-{
-    return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-}
-
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
@@ -143,7 +133,7 @@ static long detach(const struct part *p, int advice)
 
     if (locked && advice != MADV_DONTNEED_LOCKED)
         return -EINVAL;
-    if (!mapped(map_private(p->lo, len, p->prot)))
+    if (!dock_rawcall_mapped(dock_map_private(p->lo, len, p->prot, 0)))
         return -ENOMEM;
     if (locked)
         dock_lock_set(p->lo, len, MLOCK_ONFAULT);
@@ -212,7 +202,7 @@ static long move_parts(uint64_t from, uint64_t to)
         long len = (long)(p->hi - p->lo);
         long at = dock_rawcall(SYS_mremap, (long)p->lo, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
                                (long)(to + (p->lo - from)), 0);
-        if (!mapped(at))
+        if (!dock_rawcall_mapped(at))
             return at;
     }
     return 0;
@@ -238,20 +228,20 @@ static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, ui
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (at == (long)(old + old_len))
             return (long)old;
-        if (mapped(at)) // a kernel that does not know the flag
+        if (dock_rawcall_mapped(at)) // a kernel that does not know the flag
             dock_rawcall(SYS_munmap, at, (long)(new_len - old_len), 0, 0, 0, 0);
         if (!(flags & MREMAP_MAYMOVE))
             return -ENOMEM;
         at = map_nothing(new_len);
     }
-    if (!mapped(at))
+    if (!dock_rawcall_mapped(at))
         return at;
     long err = move_parts(old, (uint64_t)at);
     if (err)
         return err;
     if (new_len > old_len) {
-        err = map_private((uint64_t)at + old_len, new_len - old_len, prot);
-        if (!mapped(err))
+        err = dock_map_private((uint64_t)at + old_len, new_len - old_len, prot, 0);
+        if (!dock_rawcall_mapped(err))
             return err;
     }
     return at;
@@ -287,7 +277,8 @@ static long remap(uint64_t lo, uint64_t len, uint64_t wanted, int flags, uint64_
     if (at || !seen.part)
         return at ? at : -ENOMEM;
     at = grow(lo, len, wanted, flags, to);
-    if (flags & MREMAP_DONTUNMAP && mapped(at) && !mapped(map_private(lo, len, seen.part[0].prot)))
+    if (flags & MREMAP_DONTUNMAP && dock_rawcall_mapped(at) &&
+        !dock_rawcall_mapped(dock_map_private(lo, len, seen.part[0].prot, 0)))
         at = -ENOMEM;
     return at;
 }
@@ -322,8 +313,8 @@ static bool on_mremap(void *old, size_t old_len, size_t new_len, int flags, void
         at = remap(lo, len, wanted, flags, (uintptr_t)to);
     leave(entered, views);
     if (done) {
-        *ret = mapped(at) ? (void *)(uintptr_t)at : MAP_FAILED;
-        errno = mapped(at) ? errno : (int)-at;
+        *ret = dock_rawcall_mapped(at) ? (void *)(uintptr_t)at : MAP_FAILED;
+        errno = dock_rawcall_mapped(at) ? errno : (int)-at;
     }
     return done;
 }

@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #include "arena/adopt_own.h"
@@ -24,10 +23,7 @@
 
 bool dock_vma_ours(const struct dock_adopt *a, const struct dock_vma *v)
 {
-    const struct dock_view *own = &a->arena->view;
-
-    return v->shared && v->kind == DOCK_VMA_FILE && v->inode == own->inode &&
-           v->major == major(own->device) && v->minor == minor(own->device);
+    return dock_vma_shows(v, &a->arena->view);
 }
 
 // Initialised data of the program and its libraries: private mappings of files, which are the program's own
@@ -112,18 +108,31 @@ static bool kernel_is(unsigned want_major, unsigned want_minor)
 
 static uint32_t mappings = 49152;
 
+// A number in a small file: UINT64_MAX for "max", or if it cannot be read.
+static uint64_t number_in(const char *dir, const char *name)
+{
+    char path[512], text[32];
+    ssize_t n;
+    int fd;
+
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
+        return UINT64_MAX;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return UINT64_MAX;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n < 0 ? 0 : n] = '\0';
+    return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
 // Three quarters of what a process may have.
 static void learn_mappings(void)
 {
-    char text[16] = "";
-    long fd =
-        dock_rawcall(SYS_openat, AT_FDCWD, (long)"/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    uint64_t most = number_in("/proc/sys/vm", "max_map_count");
 
-    if (fd < 0)
-        return;
-    if (dock_rawcall(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0) > 0)
-        mappings = (uint32_t)(strtoul(text, NULL, 10) / 4 * 3);
-    dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (most != UINT64_MAX)
+        mappings = (uint32_t)(most / 4 * 3);
 }
 
 uint32_t dock_fit_mappings(void)
@@ -357,24 +366,6 @@ enum dock_adopt_why dock_fit_process(const struct dock_adopt *own)
 }
 
 // ---- memory
-
-// A number in a small file: UINT64_MAX for "max", or if it cannot be read.
-static uint64_t number_in(const char *dir, const char *name)
-{
-    char path[512], text[32];
-    ssize_t n;
-    int fd;
-
-    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
-        return UINT64_MAX;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return UINT64_MAX;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n < 0 ? 0 : n] = '\0';
-    return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
-}
 
 // File pages in a group's charge go when memory is asked for.
 static uint64_t reclaimable(const char *dir)

@@ -50,12 +50,7 @@ static bool list_one(void *arg, const struct dock_vma *v)
 
 static bool make_room(void)
 {
-    void *room = at_fork.range;
-
-    if (!room)
-        room = mmap(NULL, RANGES * sizeof(struct range), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    at_fork.range = room == MAP_FAILED ? NULL : room;
+    at_fork.range = dock_room_once(at_fork.range, RANGES * sizeof(struct range));
     return at_fork.range;
 }
 

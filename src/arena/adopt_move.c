@@ -19,11 +19,6 @@ static long map(uint64_t at, uint64_t len, int prot, int flags, int fd, uint64_t
     return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, flags | MAP_FIXED, fd, (long)off);
 }
 
-static bool mapped(long ret)
-{
-    return (unsigned long)ret < -4095ul;
-}
-
 // pwrite64 or pread64 of all of it. 0 or -errno.
 static long transfer(long call, int fd, uint64_t at, uint64_t len, uint64_t off)
 {
@@ -93,7 +88,7 @@ static void settle(uint64_t lo, uint64_t len)
 
 static bool map_in(const struct dock_adopt *a, uint64_t lo, uint64_t len, uint32_t prot, uint64_t off)
 {
-    bool done = mapped(map(lo, len, (int)prot, MAP_SHARED, a->arena->view.fd, off));
+    bool done = dock_rawcall_mapped(map(lo, len, (int)prot, MAP_SHARED, a->arena->view.fd, off));
 
     if (done)
         settle(lo, len);

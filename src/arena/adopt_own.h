@@ -3,11 +3,13 @@
 #ifndef DOCK_ARENA_ADOPT_OWN_H
 #define DOCK_ARENA_ADOPT_OWN_H
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "arena/adopt.h"
 #include "arena/huge.h"
 #include "arena/maps.h"
+#include "base/rawcall.h"
 
 #define DOCK_ADOPT_CHUNK (4u << 20) // bytes moved per stop
 
@@ -35,6 +37,21 @@ void dock_adopt_watch_forks(void); // adopt_fork.c
 static inline uint64_t dock_page(void)
 {
     return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+// Zeroed memory of ours that is made once and stays: what there is, or what there is now. NULL: none.
+static inline void *dock_room_once(void *room, size_t bytes)
+{
+    if (!room)
+        room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return room == MAP_FAILED ? NULL : room;
+}
+
+// Empty private memory at `at`, whatever was there: as SYS_mmap says.
+static inline long dock_map_private(uint64_t at, uint64_t len, uint32_t prot, int flags)
+{
+    return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags,
+                        -1, 0);
 }
 
 // ---- adopt_mirror.c: windows of the arena file that stand for an aligned part of the address space

@@ -14,32 +14,20 @@
 #include "base/memhooks.h"
 #include "base/rawcall.h"
 
-#define LONG_RUN 65536u      // from here on it costs little beside the copy
-#define LOOSE 256u           // pages of a mirror that may be out in short runs without it,
-#define MANY 1024u           // mappings of the program in what a mirror stands for,
-#define PIECES 8192u         // and mappings that wait in one: a process cannot have many more than 65,000
-#define ALIGNED (2ull << 20) // as huge pages are
+#define LOOSE 256u   // pages of a mirror that may be out in short runs without it,
+#define MANY 1024u   // mappings of the program in what a mirror stands for,
+#define PIECES 8192u // and mappings that wait: a process cannot have many more than 65,000
+#define ALIGNED ((uint64_t)DOCK_HUGE_BYTES)
 
 dock_a64 dock_park_blank;
 uint32_t dock_park_pieces;
 
 extern dock_memory_asked_p dock_memory_asked __attribute__((weak)); // the shim's, if it is there
 
-static bool mapped(long ret)
-{
-    return (unsigned long)ret < -4095ul;
-}
-
 static long remap(uint64_t from, uint64_t len, uint64_t to)
 {
     return dock_rawcall(SYS_mremap, (long)from, (long)len, (long)len, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to,
                         0);
-}
-
-static long map_own(uint64_t at, uint64_t len, int prot, int flags)
-{
-    return dock_rawcall(SYS_mmap, (long)at, (long)len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags,
-                        -1, 0);
 }
 
 // ---- which wait
@@ -171,7 +159,7 @@ static void blank(struct dock_park *p, uint64_t at, uint64_t len)
 {
     for (uint64_t end = at + len, part; at < end; at += part) {
         part = end - at;
-        while (!mapped(map_own(at, part, PROT_NONE, MAP_NORESERVE)))
+        while (!dock_rawcall_mapped(dock_map_private(at, part, PROT_NONE, MAP_NORESERVE)))
             if ((part = part / 2 & ~(dock_page() - 1)) == 0) {
                 p->torn = true;
                 return;
@@ -187,7 +175,7 @@ static void restore(uint64_t lo, uint64_t len, uint32_t prot, int fd, uint64_t o
 {
     uint64_t start = lo;
 
-    map_own(lo, len, PROT_READ | PROT_WRITE, 0);
+    dock_map_private(lo, len, PROT_READ | PROT_WRITE, 0);
     for (long n = 1; len && n > 0; lo += (uint64_t)n, off += (uint64_t)n, len -= (uint64_t)n)
         n = dock_rawcall(SYS_pread64, fd, (long)lo, (long)len, (long)off, 0, 0);
     if (prot != (PROT_READ | PROT_WRITE))
@@ -198,11 +186,12 @@ static void restore(uint64_t lo, uint64_t len, uint32_t prot, int fd, uint64_t o
 // caller's stack, for the device's own structures may be there with them.
 static bool change_places(uint64_t lo, uint64_t len, uint64_t aside, uint32_t prot, int fd, uint64_t off)
 {
-    if (!mapped(remap(lo, len, aside)))
+    if (!dock_rawcall_mapped(remap(lo, len, aside)))
         return false;
-    if (mapped(dock_rawcall(SYS_mmap, (long)lo, (long)len, prot, MAP_SHARED | MAP_FIXED, fd, (long)off)))
+    if (dock_rawcall_mapped(
+            dock_rawcall(SYS_mmap, (long)lo, (long)len, prot, MAP_SHARED | MAP_FIXED, fd, (long)off)))
         return true;
-    if (!mapped(remap(aside, len, lo)))
+    if (!dock_rawcall_mapped(remap(aside, len, lo)))
         restore(lo, len, prot, fd, off);
     return false;
 }
@@ -228,7 +217,7 @@ static bool bring(uint64_t from, uint64_t len, uint64_t to)
 {
     for (uint64_t done = 0, step; done < len; done += step) {
         step = len - done;
-        while (!mapped(remap(from + done, step, to + done)))
+        while (!dock_rawcall_mapped(remap(from + done, step, to + done)))
             if ((step = step / 2 & ~(dock_page() - 1)) == 0)
                 return false;
     }
@@ -244,7 +233,7 @@ static bool take(const struct dock_adopt *a, struct dock_mirror *m, uint64_t at,
     bool done = true;
 
     if (!m)
-        return mapped(map_own(at, len, PROT_READ | PROT_WRITE, flags));
+        return dock_rawcall_mapped(dock_map_private(at, len, PROT_READ | PROT_WRITE, flags));
     if (i && m->refs[i - 1] && end < dock_mirror_size(a) / page && m->refs[end] && !waits(&m->park, i))
         m->park.odd++;
     for (uint64_t next; done && i < end; i = next) {
@@ -252,7 +241,7 @@ static bool take(const struct dock_adopt *a, struct dock_mirror *m, uint64_t at,
         uint64_t to = at + (i * page - inside), bytes = (next - i) * page, aside = m->park.base + i * page;
         bool wait = waits(&m->park, i);
         if (!wait || !bring(aside, bytes, to))
-            done = mapped(map_own(to, bytes, PROT_READ | PROT_WRITE, flags));
+            done = dock_rawcall_mapped(dock_map_private(to, bytes, PROT_READ | PROT_WRITE, flags));
         if (wait) {
             mark(a, &m->park, i, next, false);
             blank(&m->park, aside, bytes);
@@ -296,7 +285,8 @@ static bool make(const struct dock_adopt *a, struct dock_mirror *m, uint64_t fir
     uint64_t page = dock_page();
 
     if (p->torn || dock_park_pieces >= PIECES ||
-        !mapped(map_own(p->base + first * page, (end - first) * page, PROT_READ | PROT_WRITE, 0)))
+        !dock_rawcall_mapped(
+            dock_map_private(p->base + first * page, (end - first) * page, PROT_READ | PROT_WRITE, 0)))
         return false;
     mark(a, p, first, end, true);
     return true;

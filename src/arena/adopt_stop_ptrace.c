@@ -257,12 +257,7 @@ const void *dock_ptrace_stack(size_t *bytes)
 
 bool dock_ptrace_prepare(void)
 {
-    void *room = stop.stack;
-
-    if (!room)
-        room = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
-    stop.stack = room == MAP_FAILED ? NULL : room;
+    stop.stack = dock_room_once(stop.stack, STACK_BYTES);
     return stop.stack;
 }
 

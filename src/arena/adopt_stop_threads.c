@@ -16,12 +16,8 @@ struct dock_stop_list dock_stopping;
 
 bool dock_threads_room(void)
 {
-    void *room = dock_stopping.thread;
-
-    if (!room)
-        room = mmap(NULL, DOCK_STOP_THREADS * sizeof(struct dock_stop_thread), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    dock_stopping.thread = room == MAP_FAILED ? NULL : room;
+    dock_stopping.thread =
+        dock_room_once(dock_stopping.thread, DOCK_STOP_THREADS * sizeof(struct dock_stop_thread));
     return dock_stopping.thread;
 }
 

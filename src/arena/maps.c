@@ -7,8 +7,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "arena/arena.h"
 #include "base/lock.h"
 #include "base/order.h"
 #include "base/rawcall.h"
@@ -195,6 +197,12 @@ int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, doc
     }
     dock_proc_done(&maps);
     return ret;
+}
+
+bool dock_vma_shows(const struct dock_vma *v, const struct dock_view *view)
+{
+    return v->shared && v->kind == DOCK_VMA_FILE && v->inode == view->inode &&
+           v->major == major(view->device) && v->minor == minor(view->device);
 }
 
 static bool keep_first(void *arg, const struct dock_vma *v)

@@ -40,6 +40,9 @@ struct dock_maps_room {
     char text[16384]; // lines of the file, or the name of one mapping
 };
 int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg);
+struct dock_view;
+// Does the mapping, of whatever process, show the arena of this view?
+bool dock_vma_shows(const struct dock_vma *v, const struct dock_view *view);
 // The one of process `pid` that `at` lies in, .hi of 0 if there is none. Any thread; 0 or -errno.
 int dock_maps_of(int pid, uint64_t at, struct dock_vma *v);
 // The one that `at` lies in; unless `named`, which costs more, a mapping without a file shows as

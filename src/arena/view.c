@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arena/huge.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -16,7 +17,6 @@
 
 #define SHIFT_MIN 16 // a window is at least a page on every machine
 #define SHIFT_MAX 40
-#define HUGE_BYTES (2ul << 20)
 #define CHUNKS_SHIFT 6 // as many chunks in a window as a word has bits
 
 static pthread_mutex_t views_lock = DOCK_LOCK_OF_FORKS; // cancels nobody: under it no call is a point of that
@@ -182,14 +182,14 @@ int dock_view_seclude(void *base, size_t bytes)
 // free, unless somebody has just taken it; NULL: anywhere.
 static void *aligned_place(size_t size)
 {
-    char *p = size < HUGE_BYTES ? MAP_FAILED
-                                : mmap(NULL, size + HUGE_BYTES, PROT_NONE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = size < DOCK_HUGE_BYTES ? MAP_FAILED
+                                     : mmap(NULL, size + DOCK_HUGE_BYTES, PROT_NONE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (p == MAP_FAILED)
         return NULL;
-    munmap(p, size + HUGE_BYTES);
-    return p + (-(uintptr_t)p & (HUGE_BYTES - 1));
+    munmap(p, size + DOCK_HUGE_BYTES);
+    return p + (-(uintptr_t)p & (DOCK_HUGE_BYTES - 1));
 }
 
 // Map one window, without access: only an accessible mapping is filled by mlockall. The wish of an earlier

@@ -4,6 +4,7 @@
 #ifndef DOCK_BASE_RAWCALL_H
 #define DOCK_BASE_RAWCALL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -43,6 +44,12 @@ static inline long dock_rawcall(long number, long a, long b, long c, long d, lon
 #else
 #error "system calls of this processor are not written down"
 #endif
+}
+
+// Of SYS_mmap or SYS_mremap: is it an address?
+static inline bool dock_rawcall_mapped(long ret)
+{
+    return (unsigned long)ret < -4095ul;
 }
 
 // What SYS_getdents64 writes, one behind the other (linux_dirent64).

@@ -3,7 +3,6 @@
 // word itself; on plain memory, and where the profile sets them apart, a read-modify-write under the target's
 // atomic word, which every initiator takes.
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "arena/maps.h"
 #include "arena/xcopy.h"
@@ -94,7 +93,6 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
 static uint32_t find_adopted(struct dock_conn *c, const struct dock_rkey *k, uint32_t len,
                              struct dock_place *word)
 {
-    const struct dock_view *view = c->peer->view;
     struct dock_vma v;
     int err;
 
@@ -106,7 +104,7 @@ static uint32_t find_adopted(struct dock_conn *c, const struct dock_rkey *k, uin
                   (unsigned long long)word->plain, strerror(-err));
         return DOCK_ST_REM_OP;
     }
-    if (v.shared && v.inode == view->inode && makedev(v.major, v.minor) == view->device)
+    if (dock_vma_shows(&v, c->peer->view))
         word->at = dock_view_at(c->peer->view, v.off + (word->plain - v.lo), len);
     return DOCK_OK;
 }
