@@ -16,13 +16,15 @@
 #include "base/order.h"
 
 #define DOCK_IDFILE_NAME "drydock.ids"
+#define DOCK_IDTURNS 4u // a power of two, no more than 8-byte words in the smallest page
 
 struct dock_idhead {
     dock_a64 magic; // written last
     dock_a32 version;
     uint32_t reserved;
     dock_a64 frees;
-    uint8_t rest[40];
+    dock_a64 turns[DOCK_IDTURNS]; // see dock_idtable_turns
+    uint64_t rest;
 };
 
 struct dock_idfile {

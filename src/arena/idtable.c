@@ -335,6 +335,11 @@ bool dock_idtable_gone(const struct dock_idtable *t, dock_who who)
     return !is_current(t, who) || life == DOCK_LIFE_DEAD;
 }
 
+dock_a64 *dock_idtable_turns(const struct dock_idtable *t, uint64_t addr)
+{
+    return &t->file->head->turns[addr / 8 % DOCK_IDTURNS];
+}
+
 void dock_idtable_beat(struct dock_idtable *t, dock_who who)
 {
     atomic_fetch_add_explicit(&t->rec[dock_who_slot(who)].beats, 1, memory_order_relaxed);

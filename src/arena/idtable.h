@@ -88,6 +88,11 @@ bool dock_idtable_mine(const struct dock_idtable *t, dock_who who);
 int dock_idtable_lock(struct dock_idtable *t);
 void dock_idtable_unlock(struct dock_idtable *t);
 
+// The word (arena/lockword.h) under which memory that is not mapped is read, changed and written back, by all
+// devices of the host. What several processes share has several owners and as many addresses, but one place
+// in its page: `addr` is any of them.
+dock_a64 *dock_idtable_turns(const struct dock_idtable *t, uint64_t addr);
+
 // Is `who` alive? A gone or evicted incarnation is dead. A `who` that this process joined is alive; in a
 // forked child it is the parent's. Else the record lock that the owner holds on its slot tells, and where
 // the owner has lost it (it closed all descriptors) the process table, if the pid namespace is ours, and

@@ -21,7 +21,7 @@
 #include "base/seed.h"
 
 #define DOCK_PORT_MAGIC 0x4b434f4459524444u // "DDRYDOCK" read as bytes, little endian
-#define DOCK_PORT_VERSION 4
+#define DOCK_PORT_VERSION 5
 #define DOCK_HAZARDS 32768
 #define DOCK_FATAL_FORKED 2u
 
@@ -51,10 +51,7 @@ struct dock_port {
     dock_a32 nqueues, ncqs;
     dock_a32 hazard_high; // no hazard at or above this index was ever used
 
-    // line 2: the word that makes read-modify-write on memory that is not mapped atomic among initiators
-    _Alignas(64) dock_a64 atomic_lock;
-
-    // line 3..: counters of the whole device, by moment
+    // line 2..: counters of the whole device, by moment
     _Alignas(64) dock_a64 moment[DOCK_MOMENTS];
     _Alignas(64) dock_a64 fallback_bytes, fallback_calls, arena_bytes, dropped;
     struct dock_adopt_counts adopt;

@@ -75,7 +75,6 @@ static struct field choose(const struct dock_conn *c, uint32_t tid, uint64_t r)
         FIELD(0, dock_port, nqueues),
         FIELD(0, dock_port, ncqs),
         FIELD(0, dock_port, hazard_high),
-        FIELD(0, dock_port, atomic_lock),
         FIELD(0, dock_port, full_fences),
         FIELD(0, dock_port, started_ns),
         FIELD(0, dock_port, program),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Atomics on 8 bytes of the target, or 4 where the queue has short ones. On mapped memory a CPU atomic on the
-// word itself; on plain memory, and where the profile sets them apart, a read-modify-write under the target's
-// atomic word, which every initiator takes.
+// word itself; on plain memory, and where the profile sets them apart, a read-modify-write under a word of
+// the host's, which every initiator takes whoever owns the key: several processes may have registered what
+// they share.
 #include <string.h>
 
 #include "arena/maps.h"
@@ -53,8 +54,9 @@ static uint64_t on_mapped_short(const struct dock_xfer *x, dock_a32 *word)
 // As an adapter beyond a bus does it: what a CPU stores between the two is lost.
 static uint64_t on_mapped_apart(struct dock_conn *c, const struct dock_xfer *x, char *word)
 {
+    dock_a64 *turns = dock_idtable_turns(c->waiter->ids, (uintptr_t)word);
     bool inherited; // as below
-    uint32_t turn = dock_word_lock(&c->peer->port->atomic_lock, c->waiter, &inherited);
+    uint32_t turn = dock_word_lock(turns, c->waiter, &inherited);
     uint64_t old =
         x->len == 4 ? dock_acquire32((dock_a32 *)(void *)word) : dock_acquire64((dock_a64 *)(void *)word);
 
@@ -65,14 +67,15 @@ static uint64_t on_mapped_apart(struct dock_conn *c, const struct dock_xfer *x, 
     else
         dock_publish64((dock_a64 *)(void *)word, apply(x, old));
     dock_probe(DOCK_AT_PLACE, c->source_qp, DOCK_PROBE_ATOMIC | turn);
-    dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
+    dock_word_unlock(turns, c->waiter, turn + 1);
     return old;
 }
 
 static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_t addr, uint64_t *old)
 {
+    dock_a64 *turns = dock_idtable_turns(c->waiter->ids, addr);
     bool inherited; // a dead holder has written the word whole or not at all
-    uint32_t turn = dock_word_lock(&c->peer->port->atomic_lock, c->waiter, &inherited);
+    uint32_t turn = dock_word_lock(turns, c->waiter, &inherited);
     int err;
 
     *old = 0; // little endian: a short word is the low half
@@ -83,7 +86,7 @@ static uint32_t on_plain(struct dock_conn *c, const struct dock_xfer *x, uint64_
         err = dock_xcopy_to(c->peer->pid, c->peer->home, &new, addr, x->len);
         dock_probe(DOCK_AT_PLACE, c->source_qp, DOCK_PROBE_ATOMIC | turn);
     }
-    dock_word_unlock(&c->peer->port->atomic_lock, c->waiter, turn + 1);
+    dock_word_unlock(turns, c->waiter, turn + 1);
     return err ? dock_host_fault(err) : DOCK_OK;
 }
 

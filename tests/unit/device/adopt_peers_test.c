@@ -164,12 +164,12 @@ static void register_both(struct side *s, void *arg)
     io->rkey = io->err ? 0 : far.loose->rkey;
 }
 
-// How often the word was taken that atomics on plain memory take, and what they have left.
+// How often the word was taken that atomics on plain memory take there, and what they have left.
 static void look_at_both(struct side *s, void *arg)
 {
     struct io_words *io = arg;
 
-    io->turns = dock_peek64(&s->e.dev->port->atomic_lock);
+    io->turns = dock_peek64(dock_idtable_turns(s->e.dev->waiter.ids, (uintptr_t)far.mem));
     memcpy(&io->value[0], far.mem, 8);
     memcpy(&io->value[1], far.mem + PAGE, 8);
 }
