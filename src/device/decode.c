@@ -197,6 +197,7 @@ uint32_t dock_sq_fetch(struct dock_sq *sq, uint32_t pi, unsigned *blocks)
     x->flags = w->flags;
     x->op = (uint8_t)dock_wqe_opcode(w);
     x->nsge = (uint8_t)dock_wqe_sges(w);
+    x->piece = DOCK_PIECE;
     x->done = 0;
     x->claimed = false;
     x->broken = false;

@@ -285,6 +285,7 @@ static enum dock_step perform(struct dock_sq *sq, struct dock_stay *stay)
         c = reach_shared(sq, c, &instead);
     if (__builtin_expect(!c, 0))
         return instead;
+    x->piece = stay->alone ? DOCK_PIECE_ALONE : DOCK_PIECE;
     sq->mid = true;
     if (__builtin_expect(sq->flight != NULL, 0)) { // the finisher may come before start has answered
         sq->flight[sq->seq & (sq->flights - 1)].read = is_read(x);

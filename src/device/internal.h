@@ -292,6 +292,7 @@ bool dock_sq_raise(struct dock_sq_post *sq);
 // One stay at a queue: what may still be spent.
 struct dock_stay {
     uint32_t pi, bytes, wrs;
+    bool alone; // no other queue is ready: the next piece may be a long one
 };
 enum dock_step { DOCK_STEP_ON, DOCK_STEP_IDLE, DOCK_STEP_BUDGET, DOCK_STEP_WAIT };
 enum dock_step dock_sq_step(struct dock_sq *sq, struct dock_stay *stay);

@@ -134,6 +134,16 @@ static void run(struct dock_sq *sq, enum dock_runner by, struct dock_stay stay)
     }
 }
 
+// A poller that finds no other queue ready goes on with a long transfer in long pieces: nobody waits for the
+// end of one but itself.
+static struct dock_stay stay_of(struct dock_sq *sq, enum dock_runner by)
+{
+    struct dock_stay stay = dock_sq_budget(sq);
+
+    stay.alone = by == DOCK_BY_POLLER && !dock_peek64(&sq->qp->dev->ready_head);
+    return stay;
+}
+
 void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
 {
     enum taken got;
@@ -142,7 +152,7 @@ void dock_sq_ring(struct dock_sq *sq, enum dock_runner by)
     for (unsigned looks = 0; (got = take(sq)) == BUSY && looks < SHORT_WAIT; looks++)
         dock_relax();
     if (__builtin_expect(got == MINE, 1))
-        run(sq, by, dock_sq_budget(sq));
+        run(sq, by, stay_of(sq, by));
     else if (got == BUSY) // the poster may have lost its processor: somebody comes back for it
         dock_ready_push(sq->qp->dev, sq);
 }
@@ -162,7 +172,8 @@ void dock_sq_leave(struct dock_sq *sq)
 void dock_sq_go_on(struct dock_sq *sq, const struct dock_stay *stay)
 {
     dock_publish32(&sq->post.word, RUN); // pairs with dock_sq_lock and take
-    run(sq, DOCK_BY_POSTER, (struct dock_stay){dock_sq_rung(sq), stay->bytes, stay->wrs});
+    run(sq, DOCK_BY_POSTER,
+        (struct dock_stay){.pi = dock_sq_rung(sq), .bytes = stay->bytes, .wrs = stay->wrs});
 }
 
 void dock_sq_hold(struct dock_sq *sq)

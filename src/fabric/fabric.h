@@ -27,7 +27,10 @@
 #include "ring/format.h"
 #include "ring/rqring.h"
 
-#define DOCK_PIECE 65536u // a transfer is done in pieces of at most so many bytes
+// A transfer is done in pieces of at most so many bytes. Longer ones where nobody waits for the next turn: so
+// much lies between two of them that copying from the outer caches would be a tenth slower.
+#define DOCK_PIECE 65536u
+#define DOCK_PIECE_ALONE (1u << 20)
 
 struct dock_dev;
 struct dock_fabric;
@@ -160,6 +163,7 @@ struct dock_xfer {
     uint32_t outstanding;       // READ, atomic: those of its queue that the target has not answered yet
     struct dock_sge_local sge[DOCK_SGE_MAX];
     // progress of a transfer that is done in pieces
+    uint32_t piece; // bytes of the next one, at most
     uint32_t done;
     bool claimed;
     bool broken;      // XRC: its target ended in the middle, and the receive was given back

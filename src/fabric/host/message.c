@@ -302,7 +302,7 @@ static void invalidate(struct dock_conn *c, const struct dock_xfer *x)
 static enum dock_go deliver(struct dock_conn *c, struct dock_xfer *x)
 {
     uint32_t header = c->service == DOCK_UD ? GRH_BYTES : 0, left = x->len - x->done, status = DOCK_OK;
-    uint32_t n = left < DOCK_PIECE ? left : DOCK_PIECE;
+    uint32_t n = left < x->piece ? left : x->piece;
     struct buffers b;
 
     read_buffers(c, x->receive, &b);

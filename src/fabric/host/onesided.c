@@ -45,7 +45,7 @@ static uint32_t notify(struct dock_conn *c, const struct dock_xfer *x)
 enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
 {
     const struct dock_rkey *k;
-    uint32_t left = x->len - x->done, n = left < DOCK_PIECE ? left : DOCK_PIECE, status;
+    uint32_t left = x->len - x->done, n = left < x->piece ? left : x->piece, status;
 
     if (!n && __builtin_expect(c->zero_length_checked, 0) && (status = check(c, x, &k)))
         return fail(x, status);

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "arena/adopt_own.h"
+#include "arena/xcopy.h"
 #include "device/internal.h"
 #include "lib/adopting.h"
 #include "lib/duo.h"
@@ -115,10 +116,25 @@ static void the_devices_own_pages_stay(void **state)
 
 #define PIECES 1500u // every other page, the others are of another kind
 
+// Of the adopted pages and of what lies between them, in one request.
+static void all_at_once(struct end *a, const struct dock_mr *mr, char *p, size_t len)
+{
+    struct dock_sge sge;
+    struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, a, &sge, 0, (uint32_t)len, mr, (uintptr_t)p);
+
+    bytes_fill(a->mem, len, 77);
+    carry_out(a, &wr);
+    assert_memory_equal(p, a->mem, len);
+    memset(a->mem, 0, len);
+    wr = wr_onesided(DOCK_OP_READ, a, &sge, 0, (uint32_t)len, mr, (uintptr_t)p);
+    carry_out(a, &wr);
+    assert_memory_equal(p, a->mem, len);
+}
+
 static void each_of_many_pieces_is_reached_where_it_is(void **state)
 {
     struct dock_dev *near, *dev;
-    struct end_opts o = {0};
+    struct end_opts o = {.mem = 2ul * PIECES * PAGE};
     struct end a, b;
     struct dock_mr *mr;
 
@@ -149,6 +165,8 @@ static void each_of_many_pieces_is_reached_where_it_is(void **state)
         assert_int_equal(dock_peek64(&dev->port->fallback_calls) + dock_peek64(&near->port->fallback_calls),
                          calls);
     }
+    if (dock_xcopy_works())
+        all_at_once(&a, mr, p, 2ul * PIECES * PAGE);
     assert_int_equal(dock_mr_deregister(mr), 0);
     munmap(p, 2ul * PIECES * PAGE);
     end_close(&a);

@@ -19,7 +19,7 @@ struct world {
 
 static void open_world(struct world *w, bool self, bool plain)
 {
-    struct end_opts o = {.plain = plain};
+    struct end_opts o = {.plain = plain, .mem = 3 << 20};
 
     assert_int_equal(dock_dev_open(NULL, &w->dev[0]), 0);
     w->dev[1] = w->dev[0];
@@ -53,7 +53,7 @@ static void fill(char *p, size_t n, unsigned seed)
         p[i] = (char)(seed + i * 7 + (i >> 8));
 }
 
-static const uint32_t sizes[] = {0, 1, 8, 63, 64, 4096, 65535, 65536, 65537, 300000};
+static const uint32_t sizes[] = {0, 1, 8, 63, 64, 4096, 65535, 65536, 65537, 300000, 2500001};
 
 static void write_and_read(struct world *w)
 {
