@@ -213,8 +213,11 @@ static bool put_gaps(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off
 }
 
 // Registrations that reached the pages through the kernel until now go on with what is mapped.
+// It allocates, so faults of the caller's are handled again.
 static void spread(const struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
 {
+    if (others_concerned(h, lo, hi))
+        dock_unsignalled_faults();
     for (struct dock_hold *o = holds; o; o = o->next)
         if (o != h && o->of == h->of && overlap(o, lo, hi) && put_gaps(o, lo, hi, off))
             o->of->ops->changed(o->of->user, o);
@@ -264,7 +267,9 @@ static void consider(struct survey *s, const struct dock_vma *v)
 {
     uint64_t page = dock_page(), lo = s->h->addr, hi = s->h->addr + s->h->len;
 
-    if (s->a->mode == DOCK_ADOPT_INNER && dock_xcopy_by_peers()) {
+    bool edges = (lo | hi) & (page - 1);
+
+    if (edges && s->a->mode == DOCK_ADOPT_INNER && dock_xcopy_by_peers()) {
         lo = (lo + page - 1) & ~(page - 1);
         hi &= ~(page - 1);
     } else {
@@ -434,33 +439,33 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
     return err;
 }
 
+// A handler that forks finds no page that has moved back still held.
+static bool move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+{
+    dock_unsignalled_begin();
+    bool moved = dock_move_out(a, m, off, len, a->paused);
+    if (moved) {
+        dock_mirror_clear(a, m, off, len);
+        dock_mirror_retire(a, off, len);
+    }
+    dock_unsignalled_end();
+    return moved;
+}
+
 // Whoever reaches these pages at their place in the program stands still while they move: other devices'
 // regions, keys for all memory. If the program has moved them itself, that place is not known: all do.
-static bool move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
+static bool give_piece_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
 {
     uint64_t at = m->va + (off - m->off);
     bool moved;
 
     if (others_concerned(NULL, at, at + len))
         pause_all();
-    moved = dock_move_out(a, m, off, len, a->paused);
+    moved = move_out(a, m, off, len);
     if (!moved && !a->paused && a->moved_by_program) {
         pause_all();
-        moved = dock_move_out(a, m, off, len, true);
+        moved = move_out(a, m, off, len);
     }
-    return moved;
-}
-
-// A handler that forks finds no page that has moved back still held.
-static bool give_piece_back(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, uint64_t len)
-{
-    dock_unsignalled_begin();
-    bool moved = move_out(a, m, off, len);
-    if (moved) {
-        dock_mirror_clear(a, m, off, len);
-        dock_mirror_retire(a, off, len);
-    }
-    dock_unsignalled_end();
     return moved;
 }
 

@@ -60,8 +60,9 @@ struct dock_hold {
     uint64_t addr, len;
     bool write;
     struct dock_adopt *of;
-    struct dock_piece *piece; // ascending
+    struct dock_piece *piece; // ascending: the one below, or a list of many
     unsigned pieces, room;
+    struct dock_piece one;
     struct dock_hold *next, *prev; // of the process
 };
 

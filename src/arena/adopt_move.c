@@ -11,6 +11,7 @@
 
 #include "arena/adopt_own.h"
 #include "base/filesize.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
@@ -151,6 +152,23 @@ static long copy_in(const struct dock_adopt *a, const struct dock_mirror *m, con
     return err;
 }
 
+static long copy_in_unsignalled(const struct dock_adopt *a, const struct dock_mirror *m, const struct look *l)
+{
+    struct dock_filesize limit;
+    long err;
+
+    if (dock_filesize_open_to(dock_signals_blocked())) {
+        err = copy_in(a, m, l);
+        if (err == -EFBIG)
+            dock_filesize_refused();
+    } else {
+        dock_filesize_begin(&limit);
+        err = copy_in(a, m, l);
+        dock_filesize_end(&limit);
+    }
+    return err;
+}
+
 // The copy takes the place of the program's own. Where that is locked and could not be locked again, since
 // the limit has come down, it stays.
 static bool replace(struct dock_adopt *a, struct dock_mirror *m, const struct look *l)
@@ -181,16 +199,13 @@ static long exchange(struct dock_adopt *a, struct dock_mirror *m, uint64_t lo, u
                      enum dock_adopt_why *why)
 {
     struct look l = {.lo = lo, .hi = *hi, .at = lo, .anon = true};
-    struct dock_filesize limit;
     long err;
 
     *why = inspect(a, &l);
     *hi = l.hi;
     if (*why)
         return 0;
-    dock_filesize_begin(&limit);
-    err = copy_in(a, m, &l);
-    dock_filesize_end(&limit);
+    err = copy_in_unsignalled(a, m, &l);
     if (err == -EFAULT)
         *why = DOCK_WHY_CHANGED;
     if (err == -EFBIG)

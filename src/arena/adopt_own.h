@@ -36,7 +36,7 @@ void dock_adopt_watch_forks(void); // adopt_fork.c
 
 static inline uint64_t dock_page(void)
 {
-    return (uint64_t)sysconf(_SC_PAGESIZE);
+    return (uint64_t)getpagesize();
 }
 
 // Zeroed memory of ours that is made once and stays: what there is, or what there is now. NULL: none.
@@ -193,8 +193,8 @@ bool dock_move_out(struct dock_adopt *a, struct dock_mirror *m, uint64_t off, ui
 // ---- adopt_stop.c
 // Memory for stops, once: they do not want any when they come. false: there was none, and a stop tries again.
 bool dock_stop_prepare(void);
-// Stop every other thread of the process, take the views' lock and block the caller's signals. DOCK_WHY_NONE,
-// or why not.
+// Stop every other thread of the process and take the views' lock. The caller handles no signals, faults
+// neither (dock_unsignalled_begin). DOCK_WHY_NONE, or why not.
 enum dock_adopt_why dock_stop_begin(void);
 void dock_stop_end(struct dock_adopt *a);
 bool dock_stop_is_alone(void); // in a stop: there were no threads but engines to stop

@@ -18,16 +18,20 @@ static bool joins(const struct dock_hold *h, const struct dock_piece *low, const
 
 int dock_hold_room(struct dock_hold *h)
 {
-    unsigned room = h->room ? h->room * 2 : 2;
-    struct dock_piece *grown;
-
-    if (h->pieces < h->room)
-        return 0;
-    grown = realloc(h->piece, room * sizeof *grown);
-    if (!grown)
-        return dock_no_memory("the pieces of a memory region");
-    h->piece = grown;
-    h->room = room;
+    if (!h->room) {
+        h->piece = &h->one;
+        h->room = 1;
+    } else if (h->pieces == h->room) {
+        unsigned room = h->room * 4;
+        struct dock_piece *grown = realloc(h->piece == &h->one ? NULL : h->piece, room * sizeof *grown);
+        if (!grown)
+            return dock_no_memory("the pieces of a memory region");
+        if (h->piece == &h->one)
+            *grown = h->one;
+        h->piece = grown;
+        h->room = room;
+    }
+    h->piece[h->pieces] = (struct dock_piece){0}; // who adds it may block what a fault sends
     return 0;
 }
 
@@ -61,7 +65,8 @@ int dock_hold_add(struct dock_hold *h, uint64_t addr, uint64_t len, uint64_t off
 
 void dock_hold_clear(struct dock_hold *h)
 {
-    free(h->piece);
+    if (h->piece != &h->one)
+        free(h->piece);
     h->piece = NULL;
     h->pieces = h->room = 0;
 }

@@ -137,12 +137,9 @@ static bool stop_by(const struct dock_stop_way *way)
 
 enum dock_adopt_why dock_stop_begin(void)
 {
-    sigset_t all;
     enum dock_adopt_why why = DOCK_WHY_NONE;
 
-    sigfillset(&all);
     dock_stopping.mask = dock_signals_blocked();
-    pthread_sigmask(SIG_SETMASK, &all, &stop.mask);
     stop.began_ns = dock_now_ns();
     dock_stopping.threads = 0;
     dock_proc_still(true);
@@ -155,8 +152,6 @@ enum dock_adopt_why dock_stop_begin(void)
     } else {
         dock_views_lock();
     }
-    if (why)
-        pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
     return why;
 }
 
@@ -176,7 +171,6 @@ void dock_stop_end(struct dock_adopt *a)
     if (!stop.others || stop.way->behind_gates)
         open_gates(NULL);
     dock_views_unlock();
-    pthread_sigmask(SIG_SETMASK, &stop.mask, NULL);
 }
 
 // ---- over a fork: the others run until the child is asked for, since fork waits for locks of theirs

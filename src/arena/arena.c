@@ -403,8 +403,9 @@ void dock_arena_punch(struct dock_arena *a, uint64_t off, uint64_t size)
 int dock_arena_offset(const struct dock_arena *a, const void *p, uint64_t len, uint64_t *off)
 {
     uint64_t window = (uint64_t)1 << a->view.shift;
+    uint32_t windows = dock_acquire32(&a->view.windows); // pairs with window_at of view.c
 
-    for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+    for (unsigned i = 0; i < windows; i++) {
         char *base =
             atomic_load_explicit(&a->view.window[i], memory_order_acquire); // pairs with window_at of view.c
         uint64_t inside = (uintptr_t)p - (uintptr_t)base;

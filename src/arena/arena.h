@@ -26,7 +26,8 @@ struct dock_view {
     ino_t inode;
     unsigned shift;                       // of the window size
     unsigned chunk;                       // shift of the chunk size: 64 in a window, a page at least
-    _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use
+    _Atomic(char *) window[DOCK_WINDOWS]; // NULL until first use,
+    dock_a32 windows;                     // as all are from this one on
     dock_a64 chunks[DOCK_WINDOWS];        // a bit for each that is accessible
     pthread_mutex_t lock;                 // of mapping, not of reading
     int pid;                              // that opened it: a forked child has none of the mappings

@@ -58,13 +58,14 @@ static struct dock_vma answer(const struct query *q, const char *name)
                              .kind = kind_of(name, q->inode)};
 }
 
-static int by_query(int fd, uint64_t only, char *text, uint64_t lo, uint64_t hi, dock_vma_each *each,
+// *at is how far it came.
+static int by_query(int fd, uint64_t only, char *text, uint64_t *at, uint64_t hi, dock_vma_each *each,
                     void *arg)
 {
-    while (lo < hi) {
+    while (*at < hi) {
         struct query q = {.size = sizeof q,
                           .flags = QUERY_OR_NEXT | only,
-                          .addr = lo,
+                          .addr = *at,
                           .name_size = NAME_ROOM,
                           .name_addr = (uintptr_t)text};
         long ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
@@ -80,7 +81,7 @@ static int by_query(int fd, uint64_t only, char *text, uint64_t lo, uint64_t hi,
         struct dock_vma v = answer(&q, text);
         if (!each(arg, &v))
             return 0;
-        lo = q.end;
+        *at = q.end;
     }
     return 0;
 }
@@ -167,7 +168,7 @@ static bool query_is_missing(long ret)
 
 int dock_maps_at(uint64_t at, bool named, struct dock_vma *v)
 {
-    char name[64] = ""; // a longer one is an error of the query
+    char name[64]; // a longer one is an error of the query
     struct query q = {.size = sizeof q,
                       .addr = at,
                       .name_size = named ? sizeof name : 0,
@@ -177,19 +178,36 @@ int dock_maps_at(uint64_t at, bool named, struct dock_vma *v)
     if (dock_peek32(&no_query) || fd < 0)
         return -ENOTTY;
     ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
+    if (!q.name_size || !named)
+        name[0] = '\0';
     if (!ret)
-        *v = answer(&q, q.name_size ? name : "");
+        *v = answer(&q, name);
     return (int)ret;
+}
+
+// By the file that was kept, without asking whether it still is: if it does not answer as it would, nothing
+// is lost. *lo is how far it came.
+static int by_kept(struct dock_maps_room *room, uint64_t *lo, uint64_t hi, dock_vma_each *each, void *arg)
+{
+    long fd = dock_peek32(&no_query) ? -1 : dock_proc_kept(room->file);
+    int ret = fd < 0 ? -EBADF : by_query((int)fd, 0, room->text, lo, hi, each, arg);
+
+    if (!ret)
+        dock_proc_told(room->file);
+    return ret;
 }
 
 int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
     struct dock_proc maps;
-    int ret = dock_proc_open(room->file, &maps);
+    int ret = by_kept(room, &lo, hi, each, arg);
 
+    if (!ret)
+        return 0;
+    ret = dock_proc_open(room->file, &maps);
     if (ret)
         return ret;
-    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, 0, room->text, lo, hi, each, arg);
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, 0, room->text, &lo, hi, each, arg);
     if (query_is_missing(ret)) {
         dock_set32(&no_query, 1);
         ret = (int)dock_rawcall(SYS_lseek, maps.fd, 0, SEEK_SET, 0, 0, 0);
@@ -214,6 +232,7 @@ static bool keep_first(void *arg, const struct dock_vma *v)
 int dock_maps_of(int pid, uint64_t at, struct dock_vma *v)
 {
     struct dock_maps_room room;
+    uint64_t from = at;
     char path[32];
     int fd, ret;
 
@@ -222,7 +241,7 @@ int dock_maps_of(int pid, uint64_t at, struct dock_vma *v)
     fd = dock_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    ret = dock_peek32(&no_query) ? -ENOTTY : by_query(fd, 0, room.text, at, at + 1, keep_first, v);
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query(fd, 0, room.text, &from, at + 1, keep_first, v);
     if (query_is_missing(ret)) // it has not moved in the file
         ret = by_text(fd, &room, at, at + 1, keep_first, v);
     dock_close(fd);
@@ -238,6 +257,7 @@ int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 
 int dock_maps_walk_shared(dock_vma_each *each, void *arg)
 {
+    uint64_t from = 0;
     struct dock_proc maps;
     int ret = dock_proc_open(locked.file, &maps);
 
@@ -245,7 +265,7 @@ int dock_maps_walk_shared(dock_vma_each *each, void *arg)
         return ret;
     ret = dock_peek32(&no_query)
               ? -ENOTTY
-              : by_query((int)maps.fd, WRITABLE | SHARED, locked.text, 0, UINT64_MAX, each, arg);
+              : by_query((int)maps.fd, WRITABLE | SHARED, locked.text, &from, UINT64_MAX, each, arg);
     dock_proc_done(&maps);
     return query_is_missing(ret) ? -ENOTTY : ret;
 }

@@ -18,7 +18,8 @@ static const char *const path[DOCK_PROC_FILES] = {
 struct kept {
     long fd;
     uint64_t inode, device; // inode 0: none
-    bool asked;             // since everything stands still, and `st` is what was answered
+    bool told;              // since everything stands still, that it is the file,
+    bool seen;              // and `st` what it is
     struct stat st;
 };
 
@@ -52,7 +53,7 @@ static bool is_kept(const struct kept *k, struct stat *st)
 
 static void note_answer(struct kept *k, const struct stat *st)
 {
-    k->asked = true;
+    k->told = k->seen = true;
     k->st = *st;
 }
 
@@ -62,7 +63,7 @@ void dock_proc_still(bool still)
 
     all_still = still && page;
     for (unsigned i = 0; page && i < DOCK_PROC_MAPS_OF_CALLS; i++)
-        page[i].asked = false;
+        page[i].told = page[i].seen = false;
 }
 
 bool dock_proc_is(long fd)
@@ -74,8 +75,8 @@ bool dock_proc_is(long fd)
         i++;
     if (!all_still || i == DOCK_PROC_MAPS_OF_CALLS)
         return false;
-    page[i].asked = page[i].asked || is_kept(&page[i], &page[i].st);
-    return page[i].asked;
+    page[i].told = page[i].told || is_kept(&page[i], &page[i].st);
+    return page[i].told;
 }
 
 int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
@@ -84,7 +85,7 @@ int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
     struct dock_proc p = {.st = {.st_ino = 0}}; // the kernel fills it behind the compiler's back
     bool still = name != DOCK_PROC_MAPS_OF_CALLS && all_still;
 
-    if (k && still && k->asked) {
+    if (k && still && k->seen) {
         *out = (struct dock_proc){.fd = k->fd, .st = k->st};
         return 0;
     }
@@ -113,6 +114,14 @@ long dock_proc_kept(enum dock_proc_name name)
     const struct kept *page = kept_page();
 
     return page && page[name].inode ? page[name].fd : -1;
+}
+
+void dock_proc_told(enum dock_proc_name name)
+{
+    struct kept *page = kept_page();
+
+    if (page && all_still && name != DOCK_PROC_MAPS_OF_CALLS)
+        page[name].told = true;
 }
 
 void dock_proc_done(const struct dock_proc *p)

@@ -44,7 +44,7 @@ void dock_views_unlock(void)
 bool dock_views_have(uint64_t addr)
 {
     for (const struct dock_view *v = views; v; v = v->next)
-        for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+        for (unsigned i = 0; i < dock_peek32(&v->windows); i++) {
             const char *base = atomic_load_explicit(&v->window[i], memory_order_relaxed); // under the lock
             if (base && addr - (uintptr_t)base < (uint64_t)1 << v->shift)
                 return true;
@@ -55,7 +55,7 @@ bool dock_views_have(uint64_t addr)
 void dock_views_each(void (*each)(const struct dock_view *v, void *window))
 {
     for (const struct dock_view *v = views; v; v = v->next)
-        for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
+        for (unsigned i = 0; i < dock_peek32(&v->windows); i++) {
             void *base = atomic_load_explicit(&v->window[i], memory_order_relaxed); // under the lock
             if (base)
                 each(v, base);
@@ -135,6 +135,7 @@ int dock_view_open(struct dock_view *v, int fd, unsigned shift)
     v->shift = shift;
     v->chunk = chunk_shift(shift);
     v->pid = getpid();
+    dock_set32(&v->windows, 0);
     for (unsigned i = 0; i < DOCK_WINDOWS; i++) {
         atomic_init(&v->window[i], NULL);
         dock_set64(&v->chunks[i], 0);
@@ -229,8 +230,11 @@ static char *window_at(struct dock_view *v, unsigned window)
     base = mapped_by_another(v, window);
     if (!base)
         base = map_window(v->fd, window * size, size);
-    if (base)
+    if (base) {
         atomic_store_explicit(&v->window[window], base, memory_order_release); // pairs with dock_arena_offset
+        if (window >= dock_peek32(&v->windows))
+            dock_publish32(&v->windows, window + 1); // pairs with dock_arena_offset
+    }
     dock_views_unlock();
     if (!base) // not under that lock: who logs may allocate, and ask us about it
         dock_error("mapping window %u (%llu MiB) of an arena failed: %s", window,

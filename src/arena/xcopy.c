@@ -137,7 +137,7 @@ static bool writable(uint64_t at, size_t n, size_t page)
 
 bool dock_xcopy_probe(uint64_t here, size_t len, bool write)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = (size_t)getpagesize();
 
     if (len && here + len - 1 < here)
         return false;

@@ -23,15 +23,25 @@ void dock_filesize_begin(struct dock_filesize *f)
     f->pending = pending & SIGNAL_BIT;
 }
 
+bool dock_filesize_open_to(uint64_t blocked)
+{
+    return !(blocked & SIGNAL_BIT);
+}
+
 // It is sent to the thread that let the file grow, before the call returns.
-void dock_filesize_end(const struct dock_filesize *f)
+void dock_filesize_refused(void)
 {
     uint64_t ours = SIGNAL_BIT;
     struct timespec none = {0};
 
+    dock_rawcall(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, sizeof ours, 0, 0);
+}
+
+void dock_filesize_end(const struct dock_filesize *f)
+{
     if (!f->limited)
         return;
     if (!f->pending)
-        dock_rawcall(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, sizeof ours, 0, 0);
+        dock_filesize_refused();
     dock_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&f->mask, 0, sizeof f->mask, 0, 0);
 }

@@ -17,5 +17,9 @@ struct dock_filesize {
 // By raw calls, so also while other threads stand still, and in a signal handler. One if there is no limit.
 void dock_filesize_begin(struct dock_filesize *f);
 void dock_filesize_end(const struct dock_filesize *f);
+// Instead of both, for who handles no signal and whose program does not block this one (`blocked`, as in
+// dock_signals_blocked), so that none can be pending: after EFBIG. Nothing is asked as long as there is room.
+bool dock_filesize_open_to(uint64_t blocked);
+void dock_filesize_refused(void);
 
 #endif

@@ -20,6 +20,10 @@ void dock_uncancelled_begin(void)
 {
     int was;
 
+    if (held.cancels) {
+        held.cancels++;
+        return;
+    }
     // First the act, then the count: a signal handler in between finds no count without it.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
     if (held.cancels++ == 0)
@@ -36,11 +40,18 @@ void dock_uncancelled_end(void)
 
 void dock_unsignalled_begin(void)
 {
-    uint64_t all = ~(OWN_FAULTS | OF_LIBC), was = 0;
+    uint64_t all = ~OF_LIBC, was = 0;
 
     dock_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&was, sizeof all, 0, 0);
     if (held.signals++ == 0)
         held.mask = was;
+}
+
+void dock_unsignalled_faults(void)
+{
+    uint64_t own = OWN_FAULTS & ~held.mask;
+
+    dock_rawcall(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&own, 0, sizeof own, 0, 0);
 }
 
 void dock_unsignalled_end(void)

@@ -16,8 +16,10 @@
 // Until as many ends as begins the calling thread is not cancelled.
 void dock_uncancelled_begin(void);
 void dock_uncancelled_end(void);
-// Nor does it handle a signal, but for those that a wrong access of its own sends.
+// Nor does it handle a signal. One that a wrong access of its own sends would end the process: after `faults`
+// these are handled again, until the last end.
 void dock_unsignalled_begin(void);
+void dock_unsignalled_faults(void);
 void dock_unsignalled_end(void);
 // What the calling thread blocks, but for what is blocked by these: bit number - 1.
 uint64_t dock_signals_blocked(void);

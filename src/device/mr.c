@@ -390,10 +390,11 @@ static int make(struct dock_dev *dev, const struct dock_mr *like, struct dock_mr
     struct dock_mr *mr;
     int err = dock_dev_usable(dev);
 
+    dock_uncancelled_begin(); // once, instead of at each lock
     if (!err)
         err = dock_pd_use(dev, like->pd);
     if (err)
-        return err;
+        goto no_pd;
     err = dock_count_up(dev, &dev->n_mr, dev->limits.max_mr, "memory regions");
     if (err)
         goto no_count;
@@ -407,6 +408,7 @@ static int make(struct dock_dev *dev, const struct dock_mr *like, struct dock_mr
         goto no_place;
     dock_port_moment(dev->port, DOCK_AT_REGISTER, mr->tid, mr->len);
     *out = mr;
+    dock_uncancelled_end();
     return 0;
 no_place:
     free(mr);
@@ -414,6 +416,8 @@ no_mr:
     dock_count_down(dev, &dev->n_mr);
 no_count:
     dock_pd_drop(dev, like->pd);
+no_pd:
+    dock_uncancelled_end();
     return err;
 }
 
@@ -590,20 +594,23 @@ int dock_mr_deregister(struct dock_mr *mr)
 {
     struct dock_dev *dev = mr->dev;
     bool adopt = adopts(dev);
-    int err = close_keys(dev, mr);
+    int err;
 
-    if (err)
-        return err;
-    if (adopt) {
-        dock_adopt_lock();
-        dev->adopt.whole -= holds_nothing(mr);
+    dock_uncancelled_begin(); // once, instead of at each lock
+    err = close_keys(dev, mr);
+    if (!err) {
+        if (adopt) {
+            dock_adopt_lock();
+            dev->adopt.whole -= holds_nothing(mr);
+        }
+        leave_memory(dev, mr);
+        if (adopt)
+            dock_adopt_unlock();
+        dock_tid_give(dev, mr);
+        dock_count_down(dev, &dev->n_mr);
+        dock_pd_drop(dev, mr->pd);
+        free(mr);
     }
-    leave_memory(dev, mr);
-    if (adopt)
-        dock_adopt_unlock();
-    dock_tid_give(dev, mr);
-    dock_count_down(dev, &dev->n_mr);
-    dock_pd_drop(dev, mr->pd);
-    free(mr);
-    return 0;
+    dock_uncancelled_end();
+    return err;
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "arena/adopt_own.h"
+#include "arena/procfile.h"
 #include "device/internal.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
@@ -564,6 +565,43 @@ static void a_file_with_the_number_of_the_arena_is_not_the_arena(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+// Files of /proc stay open from one move to the next. The program has closed one, and its own got the number.
+static void a_file_with_the_number_of_one_of_ours_is_left_alone(void **state)
+{
+    const enum dock_proc_name names[] = {DOCK_PROC_MAPS, DOCK_PROC_AIO, DOCK_PROC_TASKS,
+                                         DOCK_PROC_DESCRIPTORS};
+    char text[8192] = "0 is what it begins with\n";
+    char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    (void)state;
+    *p = 1;
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    bool adopts = dev->adopt.mode != DOCK_ADOPT_OFF;
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    for (unsigned i = 0; adopts && i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        int kept = (int)dock_proc_kept(names[i]), file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        assert_true(kept >= 0 && file >= 0 && write(file, text, sizeof text) == sizeof text);
+        assert_int_equal(lseek(file, 5, SEEK_SET), 5);
+        assert_true(dup3(file, kept, O_CLOEXEC) >= 0);
+        assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+        assert_int_equal(mr->hold.pieces, 1);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        assert_int_equal(maps_look(p, PAGE).private_anon, PAGE);
+        assert_int_equal(lseek(file, 0, SEEK_CUR), 5);
+        assert_int_equal(fcntl(kept, F_GETFD), FD_CLOEXEC);
+        close(kept);
+        close(file);
+    }
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+    munmap(p, PAGE);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
@@ -583,6 +621,7 @@ int main(void)
         cmocka_unit_test(not_beside_a_far_descriptor),
         cmocka_unit_test(a_file_with_the_number_of_the_arena_is_not_the_arena),
         cmocka_unit_test(beside_devices_that_come_and_go),
+        cmocka_unit_test(a_file_with_the_number_of_one_of_ours_is_left_alone),
     };
 
     return cmocka_run_group_tests_name("adoption at its limits", tests, NULL, NULL);

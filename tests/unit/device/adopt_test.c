@@ -11,13 +11,16 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "arena/procfile.h"
 #include "base/seed.h"
 #include "device/internal.h"
 #include "lib/adopting.h"
@@ -598,6 +601,60 @@ static void a_big_region(void **state)
     munmap(p, len);
 }
 
+// ---- while memory moves the caller handles no signal, whoever sends it
+
+static dock_a64 handled, handled_in_a_move;
+
+static void note_signal(int signal)
+{
+    (void)signal;
+    dock_count64(&handled, 1);
+    if (dock_proc_is(dock_proc_kept(DOCK_PROC_MAPS))) // everything stands still
+        dock_count64(&handled_in_a_move, 1);
+}
+
+static const int sent[] = {SIGUSR1, SIGSEGV, SIGBUS, SIGTRAP, SIGFPE, SIGILL, SIGSYS};
+
+// Until it is killed.
+static int send_signals(void *arg)
+{
+    pid_t *to = arg;
+
+    for (unsigned i = 0;; i++)
+        syscall(SYS_tgkill, to[0], to[1], sent[i % (sizeof sent / sizeof *sent)]);
+    return 0;
+}
+
+static void no_signal_is_handled_in_a_move(void **state)
+{
+    struct fix *f = *state;
+    pid_t to[] = {getpid(), gettid()};
+    struct sigaction act = {.sa_handler = note_signal, .sa_flags = SA_RESTART}, was[64];
+    char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_mr *mr;
+    int status;
+
+    assert_ptr_not_equal(p, MAP_FAILED);
+    *p = 1;
+
+    sigfillset(&act.sa_mask);
+    for (unsigned i = 0; i < sizeof sent / sizeof *sent; i++)
+        sigaction(sent[i], &act, &was[sent[i]]);
+    pid_t sender = test_fork(send_signals, to);
+    for (unsigned i = 0; i < 200000 && (i < 300 || dock_peek64(&handled) < 3000); i++) {
+        assert_int_equal(dock_mr_register(f->b.dev, f->b.pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr),
+                         0);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+    }
+    kill(sender, SIGKILL);
+    waitpid(sender, &status, 0);
+    for (unsigned i = 0; i < sizeof sent / sizeof *sent; i++)
+        sigaction(sent[i], &was[sent[i]], NULL);
+    assert_true(dock_peek64(&handled) > 0);
+    assert_int_equal(dock_peek64(&handled_in_a_move), 0);
+    munmap(p, PAGE);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
@@ -621,6 +678,7 @@ int main(void)
         cmocka_unit_test(beside_a_control_block),
         cmocka_unit_test(not_beside_io_uring),
         cmocka_unit_test(a_big_region),
+        cmocka_unit_test(no_signal_is_handled_in_a_move),
     };
 
     return cmocka_run_group_tests_name("adopted memory", tests, set_up, tear_down);

@@ -145,6 +145,24 @@ static int log_below(void *arg)
     return err < 0 || !untouched();
 }
 
+// The same where memory moves, which asks for nothing as long as there is room.
+static int register_with_one_to_come(void *arg)
+{
+    bool window = true;
+    sigset_t one;
+
+    (void)arg;
+    sigemptyset(&one);
+    sigaddset(&one, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &one, NULL);
+    raise(SIGXFSZ);
+    int at = register_below(&window);
+    if (at != 5) // it is blocked, and to come
+        return 1;
+    sigpending(&one);
+    return !sigismember(&one, SIGXFSZ);
+}
+
 static void lives(int (*body)(void *), void *arg)
 {
     int status = 0;
@@ -178,6 +196,8 @@ static void a_signal_of_the_programs_own_stays(void **state)
 {
     (void)state;
     lives(open_with_one_to_come, NULL);
+    if (dock_xcopy_works())
+        lives(register_with_one_to_come, NULL);
 }
 
 static void nothing_else_that_grows_sends_one(void **state)
