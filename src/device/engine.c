@@ -73,9 +73,11 @@ static bool run_left_behind(struct dock_dev *dev)
     return any;
 }
 
-// true: there was work, and there may be more.
+// true: there was work, and there may be more. What pollers took since the last look was work too, and keeps
+// the ticks going: a transfer that is longer than a budget would ring a long sleeper at each post.
 static bool turn(struct dock_dev *dev)
 {
+    uint32_t seen = dev->taken_seen;
     bool any = false;
 
     if (dock_peek32(&dev->port->attention)) {
@@ -86,6 +88,8 @@ static bool turn(struct dock_dev *dev)
         dock_cq_deliver_held(dev);
     any |= run_left_behind(dev);
     any |= dock_waiting_run(dev);
+    if (any || dev->taken_seen != seen)
+        dev->worked_ns = dock_now_ns();
     return any;
 }
 
@@ -189,10 +193,10 @@ static uint64_t raw_patience(struct dock_dev *dev, uint64_t now)
     return since < RAW_HOT_NS ? 0 : since < RAW_COLD_AFTER_NS ? RAW_IDLE_NS : RAW_COLD_NS;
 }
 
-uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now, uint64_t last_work)
+uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now)
 {
     bool ticks =
-        now - last_work < LINGER_NS || dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events);
+        now - dev->worked_ns < LINGER_NS || dock_peek64(&dev->ready_head) || dock_peek32(&dev->held_events);
     uint64_t ns = ticks ? TICK_NS : DEEP_NS;
     uint64_t raw = dock_peek32(&dev->raw_queues) ? raw_patience(dev, now) : DEEP_NS;
 
@@ -224,23 +228,22 @@ static void *engine(void *arg)
 {
     struct birth *birth = arg;
     struct dock_dev *dev = birth->dev;
-    uint64_t last_work = dock_now_ns(), last_look = 0;
+    uint64_t last_look = 0;
 
+    dev->worked_ns = dock_now_ns();
     dock_adopt_engine(&dev->adopt, true);
     sem_post(&birth->known); // `birth` is gone after this
     while (!dock_acquire32(&dev->stop)) {
         bool any = turn(dev);
         watch(dev);
         uint64_t now = dock_now_ns();
-        if (any)
-            last_work = now;
         if (now - last_look > 100000000u) {
             look_after_ourselves(dev);
             last_look = now;
         }
         bool draining =
             any && dock_peek64(&dev->ready_head) && dock_peek32(&dev->taken_by_pollers) == dev->taken_seen;
-        sleep_once(dev, draining ? 0 : dock_engine_patience(dev, now, last_work));
+        sleep_once(dev, draining ? 0 : dock_engine_patience(dev, now));
     }
     dock_adopt_engine(&dev->adopt, false);
     return NULL;

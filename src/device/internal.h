@@ -261,6 +261,7 @@ struct dock_dev {
     int epoll_fd, bell_fd, listen_fd, self_pidfd;
     dock_a64 raw_moved_ns; // when a watched doorbell last moved, or the last one came to be watched
     uint32_t taken_seen;   // taken_by_pollers as the engine last saw it
+    uint64_t worked_ns;    // when it last found work, or that pollers had taken some
     uint32_t ways_turn;    // of dock_ways_check and dock_ways_show_rest
     uint32_t doubts_seen;  // of others about us, see dock_ways_show_rest
     dock_a32 raw_queues;
@@ -397,7 +398,7 @@ enum { DOCK_AWAKE, DOCK_TICKING, DOCK_DEEP }; // port->asleep; who sleeps longer
 // Work was left to the engine: it is woken, if it would not find it at its next tick.
 void dock_engine_wake(struct dock_dev *dev);
 // How long it may sleep, in ns, given when it last had work.
-uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now, uint64_t last_work);
+uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now);
 // One turn without sleeping, for tests with no engine thread and for the thread itself.
 void dock_engine_step(struct dock_dev *dev);
 // Who waits for what the engine does: a nap, or one turn where no engine thread runs.
