@@ -109,6 +109,8 @@ struct dock_conn {
     dock_who dest_who;
     uint8_t service;
     bool views; // the four below are open for `serial`
+    bool alone; // a message finds a receive queue that is the target's own and takes from us alone, and tells
+                // no address of its sender
     bool xrc;   // of an XRC initiator: leads to its target or, `via` it, to a shared queue
     bool force_plain;
     bool zero_length_checked; // the remote key of a request without bytes

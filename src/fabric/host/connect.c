@@ -138,6 +138,8 @@ bool dock_host_open_views(struct dock_conn *c)
     c->key_pd = seen.pd;
     c->cqe_flags = kind == DOCK_QUEUE_PAIR && c->service >= DOCK_RM ? DOCK_CQE_JETTY : 0;
     c->cookie = q->cookie;
+    // Whether it is an open one was settled when it was made.
+    c->alone = c->rq.id == c->dest_qp && !c->source_eid && dock_peek32(&q->peer_id) != DOCK_PEER_ANY;
     c->views = true;
     return true;
 }

@@ -61,18 +61,20 @@ static void tell(enum dock_moment at, const struct dock_conn *c, uint32_t positi
     dock_probe(at, c->dest_qp, DOCK_PROBE_STRAIGHT | position);
 }
 
-// As dock_rq_take, of this very receive: another one who has the word, or had it, sends us the long way.
-static bool take(struct dock_conn *c, uint64_t word, uint32_t number)
+// As dock_rq_take, of this very receive, in one step: nobody else sends here, so the claim is ours to write
+// before the index is, and one that did not get that far means nothing. Who has the word (a repair, a queue
+// that is flushed) sends us the long way.
+static inline bool take(struct dock_conn *c, uint64_t word, uint32_t number)
 {
-    const struct dock_waiter *w = c->waiter;
     uint32_t ci = dock_word_value(word);
 
-    if (dock_word_holder(word) || !dock_claim64(&c->rq.rec->ci, &word, dock_word_make(ci, w->me)))
+    if (__builtin_expect(dock_word_holder(word) != 0, 0))
         return false;
     tell(DOCK_AT_ENTER, c, ci);
-    dock_publish64(&c->rq.claims[number], dock_claim_make(w->me, c->dest_qp)); // pairs with device/fail.c
+    dock_set64(&c->rq.claims[number], dock_claim_make(c->waiter->me, c->dest_qp)); // published by the index
     tell(DOCK_AT_CLAIM, c, ci);
-    dock_word_unlock(&c->rq.rec->ci, w, ci + 1);
+    if (__builtin_expect(!dock_claim64(&c->rq.rec->ci, &word, dock_word_make(ci + 1, 0)), 0))
+        return false; // pairs with device/fail.c
     tell(DOCK_AT_TAKEN, c, ci);
     return true;
 }
@@ -114,9 +116,8 @@ uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message 
     uint64_t word = dock_peek64(&c->rq.rec->ci);
     char *to;
 
-    // A shared queue has other takers, a face may tell its sender's address, a broken message has its
-    // receive.
-    if (__builtin_expect(c->rq.id != c->dest_qp || c->source_eid || c->held, 0))
+    // A broken message has its receive.
+    if (__builtin_expect(!c->alone || c->held, 0))
         return DOCK_DIRECT_NOT;
     if (__builtin_expect(!r->known || r->ci != dock_word_value(word), 0) &&
         !read_ahead(c, dock_word_value(word)))
