@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A queue that failed and is used anew: what was on its way to the old life must not reach the new one, and
-// no receive completes twice.
+// A queue that failed and is used anew: what was on its way to the old life must not reach the new one, no
+// receive completes twice, and one that was taken is found by its claim.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -159,12 +159,74 @@ static void a_receive_that_is_being_filled_is_not_flushed_beside_its_completion(
     duo_close(&d);
 }
 
+// ---- a lone sender takes a receive by one step, its claim first
+
+static struct {
+    unsigned taken; // by the short way
+    uint64_t word[2], claim[2];
+} heard;
+
+static void look_at_claims(enum dock_moment at, uint32_t object, uint64_t sequence)
+{
+    const struct dock_rqview *v = &d.far->e.qp->rq->view;
+    bool taken = at == DOCK_AT_TAKEN;
+
+    (void)object;
+    if (!(sequence & DOCK_PROBE_STRAIGHT) || (at != DOCK_AT_CLAIM && !taken))
+        return;
+    heard.word[taken] = dock_peek64(&v->rec->ci);
+    heard.claim[taken] = dock_peek64(&v->claims[dock_peek32(&v->index[(uint32_t)sequence & (v->size - 1)])]);
+    heard.taken += taken;
+}
+
+// The first goes the long way, which finds the keys.
+static void send_three(const struct duo_opts *o)
+{
+    duo_open(&d, SELF_ARENA, o);
+    memset(&heard, 0, sizeof heard);
+    dock_probe_straight = true;
+    dock_probe_hook = look_at_claims;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(end_recv(&d.far->e, i, d.far->e.mem, 8), 0);
+        send_one(NULL);
+        expect(d.far->e.rcq, i, DOCK_OK);
+        expect(d.near.e.scq, 0, DOCK_OK);
+    }
+    dock_probe_hook = NULL;
+    dock_probe_straight = false;
+}
+
+static void a_claim_stands_before_its_receive_is_taken(void **state)
+{
+    (void)state;
+    send_three(NULL);
+    assert_int_equal(heard.taken, 2);
+    uint64_t claim = dock_claim_make(d.near.e.qp->dev->waiter.me, dock_qp_number(d.far->e.qp));
+    assert_int_equal(heard.claim[0], claim); // of a number that had none
+    assert_int_equal(heard.claim[1], claim);
+    assert_int_equal(dock_word_holder(heard.word[0]), 0); // nobody waits for one that dies here
+    assert_int_equal(heard.word[1], heard.word[0] + 1);
+    duo_close(&d);
+}
+
+static void of_a_queue_with_many_senders_receives_are_taken_by_the_lock(void **state)
+{
+    struct duo_opts o = {.far = {.open = true}};
+
+    (void)state;
+    send_three(&o);
+    assert_int_equal(heard.taken, 0);
+    duo_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_engine_still_had_to_do_does_not_reach_the_next_life),
         cmocka_unit_test(from_reset_to_err_is_err),
         cmocka_unit_test(a_receive_that_is_being_filled_is_not_flushed_beside_its_completion),
+        cmocka_unit_test(a_claim_stands_before_its_receive_is_taken),
+        cmocka_unit_test(of_a_queue_with_many_senders_receives_are_taken_by_the_lock),
     };
 
     return cmocka_run_group_tests_name("a failed queue used anew", tests, NULL, NULL);
