@@ -99,7 +99,7 @@ static inline bool take(struct dock_post *p, const struct dock_wr *wr, uint32_t 
         return false;
     p->bytes += len;
     if (flags & DOCK_F_INLINE)
-        memcpy(t, (const void *)(uintptr_t)wr->sge->addr, len);
+        dock_slot_copy(t, wr->sge->addr, len);
     return true;
 }
 

@@ -29,6 +29,8 @@ static const struct row {
     uint32_t sent, received; // statuses
 } rows[] = {
     {"8 bytes", DOCK_OP_SEND, 0, 8, 64, 0, WRITABLE, DOCK_OK, DOCK_OK},
+    {"1 byte inline", DOCK_OP_SEND, DOCK_F_INLINE, 1, 64, 0, WRITABLE, DOCK_OK, DOCK_OK},
+    {"6 bytes inline", DOCK_OP_SEND, DOCK_F_INLINE, 6, 64, 0, WRITABLE, DOCK_OK, DOCK_OK},
     {"8 bytes inline", DOCK_OP_SEND, DOCK_F_INLINE, 8, 64, 0, WRITABLE, DOCK_OK, DOCK_OK},
     {"16 bytes inline", DOCK_OP_SEND, DOCK_F_INLINE, 16, 64, 0, WRITABLE, DOCK_OK, DOCK_OK},
     {"17 bytes inline", DOCK_OP_SEND, DOCK_F_INLINE, 17, 64, 0, WRITABLE, DOCK_OK, DOCK_OK},
