@@ -6,12 +6,18 @@
 // handlers (a raw clone) faults instead of corrupting its parent. vfork and posix_spawn share the address
 // space until exec, and meet nothing of this.
 //
+// In the child libc comes before any handler: it sets the locks of its allocator and of its open files anew,
+// which may lie in adopted pages, as may the stack. So for the moment of the clone, while nobody else runs,
+// the arena's pages are mapped privately: the child has them from its first instruction on, with what it
+// stores there. Its handler makes its copies of these.
+//
 // The handlers are registered before anybody else's: prepare then runs last, and the others first, before
 // the program's own handlers let its threads go on.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -19,6 +25,7 @@
 #include "arena/adopt_own.h"
 #include "arena/idfile.h"
 #include "arena/port.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
@@ -29,14 +36,18 @@ struct range {
     struct dock_adopt *a;
     uint64_t lo, hi, off;
     uint32_t prot;
+    int fd;         // of the arena; -1: the program has closed it
+    uint64_t aside; // lent: where the program's own mapping waits. 0: it is in its place
 };
 
 static struct {
     struct range *range;
     unsigned ranges;
     int done[2]; // a pipe: the child has its copies, or is gone
+    bool no_pipe;
     pid_t parent;
-    bool stopping; // the other threads, over this fork
+    bool stopping;              // the other threads, over this fork
+    uint64_t room, room_length; // where lent mappings wait
 } at_fork = {.done = {-1, -1}};
 
 static bool list_one(void *arg, const struct dock_vma *v)
@@ -44,7 +55,7 @@ static bool list_one(void *arg, const struct dock_vma *v)
     struct dock_adopt *a = arg;
 
     if (dock_vma_ours(a, v) && !dock_views_have(v->lo) && at_fork.ranges < RANGES)
-        at_fork.range[at_fork.ranges++] = (struct range){a, v->lo, v->hi, v->off, v->prot};
+        at_fork.range[at_fork.ranges++] = (struct range){a, v->lo, v->hi, v->off, v->prot, -1, 0};
     return true;
 }
 
@@ -62,6 +73,148 @@ static void list_ranges(void)
         if (dock_peek64(&a->counts->bytes))
             dock_maps_walk(0, UINT64_MAX, list_one, a);
 }
+
+// ---- at the clone: by the helper, nobody else runs
+
+static long remap(uint64_t from, uint64_t len, uint64_t to)
+{
+    return dock_rawcall(SYS_mremap, (long)from, (long)len, (long)len, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to,
+                        0);
+}
+
+// Empty addresses. 0: there are none.
+static uint64_t reserve(uint64_t len)
+{
+    long at =
+        dock_rawcall(SYS_mmap, 0, (long)len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (!dock_rawcall_mapped(at))
+        return 0;
+    dock_lock_lift((uint64_t)at, len); // of an earlier mlockall(MCL_FUTURE)
+    return (uint64_t)at;
+}
+
+// Open only when it is no longer locked, by an earlier mlockall(MCL_FUTURE): else the kernel would copy it
+// all.
+static bool map_lent(const struct range *r)
+{
+    uint64_t len = r->hi - r->lo;
+    long at = dock_rawcall(SYS_mmap, (long)r->lo, (long)len, PROT_NONE,
+                           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, r->fd, (long)r->off);
+
+    if (!dock_rawcall_mapped(at))
+        return false;
+    dock_lock_lift(r->lo, len);
+    return !dock_rawcall(SYS_mprotect, (long)r->lo, (long)len, r->prot, 0, 0, 0);
+}
+
+// What is mapped there now goes first: it counts among the mappings that a process may have.
+static void bring_back(struct range *r)
+{
+    long len = (long)(r->hi - r->lo);
+
+    dock_rawcall(SYS_munmap, (long)r->lo, len, 0, 0, 0, 0);
+    if (!dock_rawcall_mapped(remap(r->aside, (uint64_t)len, r->lo)) &&
+        dock_rawcall_mapped(
+            dock_rawcall(SYS_mmap, (long)r->lo, len, r->prot, MAP_SHARED | MAP_FIXED, r->fd, (long)r->off)))
+        dock_rawcall(SYS_madvise, (long)r->lo, len, MADV_DONTFORK, 0, 0, 0);
+    r->aside = 0;
+}
+
+// No memory of the program is touched between the two calls: the device's own structures may be there.
+static void lend_one(struct range *r, uint64_t to)
+{
+    r->fd = dock_view_leads(&r->a->arena->view) ? r->a->arena->view.fd : -1;
+    if (r->fd < 0 || !dock_rawcall_mapped(remap(r->lo, r->hi - r->lo, to)))
+        return;
+    r->aside = to;
+    if (!map_lent(r))
+        bring_back(r);
+}
+
+// What cannot be lent stays, and is not there for the child before its handler has run.
+static void lend(void)
+{
+    list_ranges();
+    at_fork.room_length = 0;
+    for (unsigned i = 0; i < at_fork.ranges; i++)
+        at_fork.room_length += at_fork.range[i].hi - at_fork.range[i].lo;
+    at_fork.room = at_fork.room_length ? reserve(at_fork.room_length) : 0;
+    if (!at_fork.room)
+        return;
+    dock_rawcall(SYS_madvise, (long)at_fork.room, (long)at_fork.room_length, MADV_DONTFORK, 0, 0, 0);
+    uint64_t to = at_fork.room;
+    for (unsigned i = 0; i < at_fork.ranges; to += at_fork.range[i].hi - at_fork.range[i].lo, i++)
+        lend_one(&at_fork.range[i], to);
+}
+
+static void take_back(void)
+{
+    for (unsigned i = 0; i < at_fork.ranges; i++)
+        if (at_fork.range[i].aside)
+            bring_back(&at_fork.range[i]);
+    if (at_fork.room)
+        dock_rawcall(SYS_munmap, (long)at_fork.room, (long)at_fork.room_length, 0, 0, 0, 0);
+    at_fork.room = 0;
+}
+
+static void close_end(unsigned i)
+{
+    if (at_fork.done[i] >= 0)
+        dock_rawcall(SYS_close, at_fork.done[i], 0, 0, 0, 0, 0);
+    at_fork.done[i] = -1;
+}
+
+static long one_beat(struct pollfd *p, unsigned n)
+{
+#ifdef SYS_poll
+    return dock_rawcall(SYS_poll, (long)p, n, BEAT_MS, 0, 0, 0);
+#else
+    struct timespec t = {.tv_nsec = BEAT_MS * 1000000};
+
+    return dock_rawcall(SYS_ppoll, (long)p, n, (long)&t, 0, 0, 0);
+#endif
+}
+
+// Until the child says that it has its copies, or is gone. Its end of the pipe alone does not tell: a child
+// that somebody made beside us without handlers may have it too. The threads that would answer peers stand
+// still: that takes the longer the larger the memory, and peers give up who shows nothing for seconds. false:
+// it takes too long.
+static bool await_child(int child, uint64_t patience_ns)
+{
+    struct pollfd p[] = {{.fd = at_fork.done[0], .events = POLLIN}, {.fd = child, .events = POLLIN}};
+    uint64_t start = dock_now_ns();
+    long n;
+
+    close_end(1);
+    while (at_fork.done[0] >= 0) {
+        n = one_beat(p, 2);
+        if (n && n != -EINTR)
+            break;
+        if (dock_now_ns() - start > patience_ns)
+            return false;
+        for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+            if (a->engine) // else its device may be closed already, and only pages have stayed
+                a->ops->beat(a->user);
+    }
+    close_end(0);
+    return true;
+}
+
+// The forking thread has not seen its child yet: it waits here, so that nothing of its own changes either.
+static bool made(long child, uint64_t patience_ns)
+{
+    long fd = dock_rawcall(SYS_pidfd_open, child, 0, 0, 0, 0, 0);
+    bool done = await_child(fd < 0 ? -1 : (int)fd, patience_ns);
+
+    if (fd >= 0)
+        dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    return done;
+}
+
+static const struct dock_fork_steps steps = {.lend = lend, .take_back = take_back, .made = made};
+
+// ---- the handlers
 
 static void tell_of_threads(void)
 {
@@ -87,10 +240,11 @@ static void prepare(void)
     if (!at_fork.stopping) {
         dock_views_lock();
         dock_adopt_fork_begins();
-    } else if (!dock_stop_fork(list_ranges)) {
+    } else if (!dock_stop_fork(&steps)) {
         tell_of_threads();
     }
-    if (at_fork.ranges && pipe2(at_fork.done, O_CLOEXEC))
+    at_fork.no_pipe = at_fork.stopping && pipe2(at_fork.done, O_CLOEXEC);
+    if (at_fork.no_pipe)
         at_fork.done[0] = at_fork.done[1] = -1;
 }
 
@@ -105,42 +259,35 @@ static void leave(bool in_child)
     }
 }
 
-// Until the child has closed its end, or is gone. The threads that would answer peers stand still: that takes
-// the longer the larger the memory, and peers give up who shows nothing for seconds.
-static void await_child(int end)
-{
-    struct pollfd p = {.fd = end, .events = POLLIN};
-    char byte;
-    int n;
-
-    while ((n = poll(&p, 1, BEAT_MS)) == 0 || (n < 0 && errno == EINTR))
-        for (struct dock_adopt *a = dock_adopters; a; a = a->next)
-            if (a->engine) // else its device may be closed already, and only pages have stayed
-                a->ops->beat(a->user);
-    while (read(end, &byte, 1) < 0 && errno == EINTR)
-        ;
-}
-
 static void parent(void)
 {
-    bool waits = at_fork.done[0] >= 0, no_pipe = at_fork.ranges && !waits;
-
-    if (waits) {
-        close(at_fork.done[1]);
-        await_child(at_fork.done[0]);
-        close(at_fork.done[0]);
-        at_fork.done[0] = at_fork.done[1] = -1;
-    }
+    take_back(); // else it is done: the helper may have been killed
+    await_child(-1, UINT64_MAX);
     for (unsigned i = 0; i < at_fork.ranges; i++)
         dock_count64(&at_fork.range[i].a->counts->forked_bytes, at_fork.range[i].hi - at_fork.range[i].lo);
     leave(false);
     dock_adopt_unlock();
-    if (no_pipe) // only now: who is stopped may have the log's lock
+    if (at_fork.no_pipe) // only now: who is stopped may have the log's lock
         dock_warn(
             "no descriptor to wait for a forked child with: it may see later stores to registered memory");
 }
 
-// From the arena; if the program has closed it, from the parent, which waits.
+// Some of [at, at + len): as the child has it, which may have stored to it since; or as the arena has.
+static long take(const struct range *r, uint64_t at, uint64_t len, uint64_t off, int fd)
+{
+    struct iovec to = {(void *)(uintptr_t)at, len}, from = to;
+
+    if (!r->aside)
+        return dock_rawcall(SYS_pread64, fd, (long)at, (long)len, (long)off, 0, 0);
+    from.iov_base = (void *)(uintptr_t)(r->aside + (off - r->off));
+    long n = dock_rawcall(SYS_process_vm_readv, getpid(), (long)&to, 1, (long)&from, 1, 0);
+    if (n > 0)
+        return n;
+    memcpy(to.iov_base, from.iov_base, len);
+    return (long)len;
+}
+
+// From the arena's pages; if the program has closed it, from the parent, which waits.
 static bool fill(const struct range *r)
 {
     uint64_t at = r->lo, off = r->off;
@@ -153,7 +300,7 @@ static bool fill(const struct range *r)
         at = r->lo + (off - r->off);
         if (off == end)
             break;
-        long n = dock_rawcall(SYS_pread64, fd, (long)at, (long)(to - off), (long)off, 0, 0);
+        long n = take(r, at, to - off, off, fd);
         if (n == -EINTR)
             continue;
         if (n <= 0)
@@ -171,17 +318,31 @@ static bool fill(const struct range *r)
     return true;
 }
 
-static void rebuild(const struct range *r)
+// In the child what was lent makes room for its own.
+static bool set_aside(struct range *r)
+{
+    uint64_t len = r->hi - r->lo, to = reserve(len);
+
+    r->aside = 0;
+    if (!to || !dock_rawcall_mapped(remap(r->lo, len, to)))
+        return false;
+    r->aside = to;
+    return r->prot & PROT_READ || !dock_rawcall(SYS_mprotect, (long)to, (long)len, PROT_READ, 0, 0, 0);
+}
+
+static void rebuild(struct range *r)
 {
     long len = (long)(r->hi - r->lo);
+    bool lent = r->aside;
 
-    if (!dock_park_out(r->a, r->lo, (uint64_t)len, r->off, 0))
-        return;
-    if (!fill(r)) { // rather a fault than wrong bytes
+    if ((lent && !set_aside(r)) || !dock_park_out(r->a, r->lo, (uint64_t)len, r->off, 0) ||
+        !fill(r)) { // rather a fault than wrong bytes
         dock_rawcall(SYS_munmap, (long)r->lo, len, 0, 0, 0, 0);
         dock_error("a forked child cannot read the registered memory of its parent: it is not mapped here");
         return;
     }
+    if (r->aside)
+        dock_rawcall(SYS_munmap, (long)r->aside, len, 0, 0, 0, 0);
     if (r->prot != (PROT_READ | PROT_WRITE))
         dock_rawcall(SYS_mprotect, (long)r->lo, len, r->prot, 0, 0, 0);
 }
@@ -194,15 +355,33 @@ static void blind(const struct dock_view *v, void *base)
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
-static void child(void)
+static int __attribute__((no_sanitize_address)) rebuild_all(void *arg)
 {
+    (void)arg;
     for (unsigned i = 0; i < at_fork.ranges; i++)
         rebuild(&at_fork.range[i]);
-    if (at_fork.done[0] >= 0) {
-        close(at_fork.done[0]);
-        close(at_fork.done[1]); // the parent reads the end
-        at_fork.done[0] = at_fork.done[1] = -1;
-    }
+    return 0;
+}
+
+static bool stands_in_a_range(void)
+{
+    uint64_t at = (uintptr_t)__builtin_frame_address(0);
+    unsigned i = 0;
+
+    while (i < at_fork.ranges && (at < at_fork.range[i].lo || at >= at_fork.range[i].hi))
+        i++;
+    return i < at_fork.ranges;
+}
+
+static void child(void)
+{
+    at_fork.room = 0;                                              // it is not there
+    if (!stands_in_a_range() || !dock_stop_elsewhere(rebuild_all)) // or the stack goes under its feet
+        rebuild_all(NULL);
+    if (at_fork.done[1] >= 0) // while the other end is open here: no SIGPIPE
+        dock_rawcall(SYS_write, at_fork.done[1], (long)"", 1, 0, 0, 0);
+    close_end(1);
+    close_end(0);
     dock_views_each(blind);
     for (struct dock_adopt *a = dock_adopters; a; a = a->next) {
         struct dock_port *port = dock_arena_at(a->arena, 0);

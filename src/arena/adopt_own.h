@@ -198,11 +198,22 @@ bool dock_stop_prepare(void);
 enum dock_adopt_why dock_stop_begin(void);
 void dock_stop_end(struct dock_adopt *a);
 bool dock_stop_is_alone(void); // in a stop: there were no threads but engines to stop
-// For fork's handlers: the others stand still from the moment the child is made, `at_clone` is called then,
-// until dock_stop_forked in the parent; the views' lock is held as long. false: they cannot be stopped, and
-// run on (that is called all the same).
-bool dock_stop_fork(void (*at_clone)(void));
+// What is to be done at the clone of a fork, while all threads stand still, the forking one too: by another
+// process that shares the address space. `lend` before it and `take_back` behind it, again if it is made
+// anew; `made` when there is a child. false: that took longer than `patience_ns`.
+struct dock_fork_steps {
+    void (*lend)(void);
+    void (*take_back)(void);
+    bool (*made)(long child, uint64_t patience_ns);
+};
+
+// For fork's handlers: the others stand still from the moment the child is made, until dock_stop_forked in
+// the parent; the views' lock is held as long. false: they cannot be stopped, and run on.
+bool dock_stop_fork(const struct dock_fork_steps *steps);
 bool dock_stop_forked(bool in_child); // false: they did run
+// Another process that shares the address space runs `body` on a stack of ours, while we are in the kernel.
+// Not in a stop. false: there is none.
+bool dock_stop_elsewhere(int (*body)(void *));
 // Is `lo`, in the mapping [vlo, vhi), free of all threads' stacks and control blocks? *until is how far it
 // goes on so, at most to `hi`. In a stop.
 bool dock_stop_clear(uint64_t lo, uint64_t hi, uint64_t vlo, uint64_t vhi, uint64_t *until);

@@ -21,6 +21,7 @@
 static struct {
     sigset_t mask;
     bool others;
+    bool traced;                     // by the helper of a fork
     const struct dock_stop_way *way; // that they were stopped by
     uint64_t began_ns;
 } stop;
@@ -175,7 +176,8 @@ void dock_stop_end(struct dock_adopt *a)
 
 // ---- over a fork: the others run until the child is asked for, since fork waits for locks of theirs
 
-bool dock_stop_fork(void (*at_clone)(void))
+// Engines too are stopped by the helper, if there is one: it is wanted for more than that.
+bool dock_stop_fork(const struct dock_fork_steps *steps)
 {
     sigset_t all;
 
@@ -185,15 +187,16 @@ bool dock_stop_fork(void (*at_clone)(void))
     stop.others = !alone();
     dock_views_lock();
     dock_adopt_fork_begins();
-    return !stop.others || dock_ptrace_fork(at_clone);
+    stop.traced = dock_ptrace_fork(steps);
+    return stop.traced || !stop.others;
 }
 
 bool dock_stop_forked(bool in_child)
 {
     bool stood = true;
 
-    if (stop.others && !in_child)
-        stood = dock_ptrace_forked();
+    if (stop.traced && !in_child)
+        stood = dock_ptrace_forked() || !stop.others;
     if (!stop.others)
         open_gates(NULL);
     dock_adopt_fork_ends(in_child);

@@ -66,7 +66,7 @@ bool dock_ptrace_prepare(void);
 const void *dock_ptrace_stack(size_t *bytes); // of the helper; NULL: there is none yet
 bool dock_ptrace_refused(void);               // the last one that failed: the kernel does not let us trace
 // As dock_stop_fork wants it. forked: in the parent.
-bool dock_ptrace_fork(void (*at_clone)(void));
+bool dock_ptrace_fork(const struct dock_fork_steps *steps);
 bool dock_ptrace_forked(void);
 
 // ---- adopt_stop_anew.c

@@ -25,6 +25,8 @@
 
 #define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
 
+#define CALL_ANEW (-513) // ERESTARTNOINTR of the kernel: a stop of the process came first
+
 enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
 
 static struct {
@@ -32,7 +34,7 @@ static struct {
     char *stack; // of the helper
     int helper;
     bool refused;
-    void (*at_clone)(void); // what the helper does first when a fork has stopped the threads
+    const struct dock_fork_steps *steps;
 } stop;
 
 // ---- the helper: raw system calls only, its thread-local storage is the caller's
@@ -189,23 +191,31 @@ static bool copies_process(uint64_t call)
     return call == SYS_clone || call == SYS_clone3;
 }
 
+// Until it stands still again. false: it is gone.
+static bool await_traced(const struct dock_stop_thread *t, int *status)
+{
+    long ret;
+
+    *status = 0; // the kernel fills it behind the compiler's back
+    do
+        ret = dock_rawcall(SYS_wait4, t->tid, (long)status, __WALL, 0, 0, 0);
+    while (ret == -EINTR);
+    return ret == t->tid && WIFSTOPPED(*status);
+}
+
 // The forking thread goes on, one system call after the other, until it asks for its child. By then it holds
 // the locks that fork takes, so that no thread which is stopped from here on has them.
 static bool follow_to_clone(struct dock_stop_thread *t)
 {
     struct __ptrace_syscall_info info;
-    int status = 0; // the kernel fills it behind the compiler's back
+    int status;
 
     for (;;) {
         // One whose process is stopped waits for SIGCONT, as it would without us.
         if (t->group ? trace(PTRACE_LISTEN, t->tid, 0, 0) : trace(PTRACE_SYSCALL, t->tid, 0, t->signal))
             return false;
         t->signal = 0;
-        long ret;
-        do
-            ret = dock_rawcall(SYS_wait4, t->tid, (long)&status, __WALL, 0, 0, 0);
-        while (ret == -EINTR);
-        if (ret != t->tid || !WIFSTOPPED(status))
+        if (!await_traced(t, &status))
             return false;
         t->group = is_group_stop(status);
         if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
@@ -217,6 +227,31 @@ static bool follow_to_clone(struct dock_stop_thread *t)
         if (info.op == PTRACE_SYSCALL_INFO_ENTRY && copies_process(info.entry.nr))
             return true;
     }
+}
+
+// From the call's entry to its end. What it returns.
+static long follow_through_clone(const struct dock_stop_thread *t)
+{
+    struct __ptrace_syscall_info info = {.op = 0}; // the kernel fills it behind the compiler's back
+    int status;
+
+    if (trace(PTRACE_SYSCALL, t->tid, 0, 0) || !await_traced(t, &status) ||
+        trace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof info, (long)&info) <= 0 ||
+        info.op != PTRACE_SYSCALL_INFO_EXIT)
+        return -ESRCH;
+    return (long)info.exit.rval;
+}
+
+static bool fork_stopped(struct dock_stop_thread *t)
+{
+    long child;
+
+    do {
+        stop.steps->lend();
+        child = follow_through_clone(t);
+        stop.steps->take_back();
+    } while (child == CALL_ANEW && follow_to_clone(t));
+    return child <= 0 || stop.steps->made(child, FORK_PATIENCE_NS);
 }
 
 static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
@@ -231,11 +266,9 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
     }
     if (!trace(PTRACE_INTERRUPT, t.tid, 0, 0) && await_stop(&t)) {
         tell(ARMED);
-        all = follow_to_clone(&t) && sweep_all();
+        all = follow_to_clone(&t) && sweep_all() && fork_stopped(&t);
     }
-    if (all)
-        stop.at_clone();
-    else
+    if (!all)
         let_go();
     dock_publish32(&stop.state, all ? STOPPED : FAILED); // it is the caller's again: nobody waits for it
     trace(PTRACE_DETACH, t.tid, 0, t.signal);
@@ -312,10 +345,21 @@ bool dock_ptrace_refused(void)
 
 // ---- over a fork: the others run until the child is asked for, since fork waits for locks of theirs
 
-bool dock_ptrace_fork(void (*at_clone)(void))
+bool dock_ptrace_fork(const struct dock_fork_steps *steps)
 {
-    stop.at_clone = at_clone;
+    stop.steps = steps;
     return start_helper(fork_helper) != FAILED;
+}
+
+bool dock_stop_elsewhere(int (*body)(void *))
+{
+    int pid = stop.stack ? clone(body, stop.stack + STACK_BYTES,
+                                 CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_VFORK, NULL)
+                         : -1;
+
+    while (pid > 0 && dock_rawcall(SYS_wait4, pid, 0, __WALL, 0, 0, 0) == -EINTR)
+        ;
+    return pid > 0;
 }
 
 bool dock_ptrace_forked(void)

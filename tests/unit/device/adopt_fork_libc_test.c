@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+// timeout: 120
+// What libc itself does in a forked child before any handler runs, to pages that have moved: the locks of its
+// allocator's arenas and of its open files, and the stack of who forks. And a fork beside children without
+// handlers.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "device/internal.h"
+#include "lib/adopting.h"
+#include "lib/fork.h"
+#include "lib/maps.h"
+
+#define PAGE 4096u
+#define LEN (256 * PAGE)
+
+static struct dock_dev *dev;
+static uint32_t pd;
+
+static int ended(pid_t child)
+{
+    int status;
+
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int open_device(const char *mode)
+{
+    setenv("DRYDOCK_ADOPT", mode, 1);
+    if (dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        return 1;
+    return dev->adopt.mode == DOCK_ADOPT_OFF ? 77 : 0;
+}
+
+static struct dock_mr *hold(void *at, size_t len)
+{
+    struct dock_mr *mr = NULL;
+
+    return dock_mr_register(dev, pd, (uintptr_t)at, len, (uintptr_t)at, DOCK_ACCESS_LOCAL_WRITE, &mr) ? NULL
+                                                                                                      : mr;
+}
+
+static uint64_t adopted_page(const void *at)
+{
+    return maps_look((void *)((uintptr_t)at & ~(uintptr_t)(PAGE - 1)), PAGE).adopted;
+}
+
+static void *sleeper(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+// libc takes locks over a fork only in a process with threads.
+static int be_many(void)
+{
+    pthread_t t;
+
+    return pthread_create(&t, NULL, sleeper, NULL);
+}
+
+// The locks that libc holds over the fork are free in the child.
+static int child_uses(FILE *f)
+{
+    alarm(30 * test_slow());
+    void *small = malloc(100), *large = malloc(60000);
+
+    return !small || !large || fprintf(f, "child\n") != 6 || fflush(f) || fclose(f);
+}
+
+static bool heap_of(void *inside, uintptr_t *lo, uintptr_t *hi)
+{
+    FILE *f = fopen("/proc/self/maps", "re");
+    char line[512];
+    bool found = false;
+
+    while (f && !found && fgets(line, sizeof line, f))
+        found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR, lo, hi) == 2 && (uintptr_t)inside >= *lo &&
+                (uintptr_t)inside < *hi;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static int open_file_in_memory_that_moved(void *arg)
+{
+    FILE *f = fopen("/dev/null", "w");
+    uintptr_t lo, hi;
+    int err = open_device("inner");
+
+    (void)arg;
+    if (err || be_many() || !f || !heap_of(f, &lo, &hi))
+        return err ? err : 2;
+    if (!hold((void *)lo, hi - lo) || !adopted_page(f))
+        return 3;
+    for (unsigned i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(child_uses(f));
+        if (fprintf(f, "parent\n") != 7 || fflush(f))
+            return 4;
+        if ((err = ended(child)) != 0)
+            return err == 1000 + SIGSEGV ? 5 : 6;
+        if (!adopted_page(f))
+            return 7;
+    }
+    return fclose(f) ? 8 : 0;
+}
+
+static void *hold_of_own_arena(void *arg)
+{
+    char *p = malloc(64);
+
+    *(int *)arg = !p || !hold(p, 64) || !adopted_page(p) ||
+                  adopted_page((void *)((uintptr_t)p & ~0x3ffffffull)) != PAGE;
+    return NULL;
+}
+
+static int arena_of_the_allocator_that_moved(void *arg)
+{
+    FILE *f = fopen("/dev/null", "w");
+    pthread_t t;
+    int err = open_device("on"), not_moved = 1;
+
+    (void)arg;
+    if (err || be_many() || pthread_create(&t, NULL, hold_of_own_arena, &not_moved))
+        return err ? err : 2;
+    pthread_join(t, NULL);
+    if (not_moved)
+        return 3;
+    for (unsigned i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(child_uses(f));
+        if ((err = ended(child)) != 0)
+            return err == 1000 + SIGSEGV ? 5 : 6;
+    }
+    return 0;
+}
+
+static ucontext_t here, there;
+static int on_stack;
+
+static void fork_on_it(void)
+{
+    uint64_t kept[64], sum = 0;
+
+    for (unsigned i = 0; i < 64; i++)
+        kept[i] = i * 7 + (uint64_t)getpid();
+    uint64_t id = (uint64_t)getpid();
+    pid_t child = fork();
+    for (unsigned i = 0; i < 64; i++)
+        sum += kept[i] != i * 7 + id;
+    if (child == 0)
+        _exit(sum != 0);
+    on_stack = sum ? 7 : ended(child);
+}
+
+static int stack_that_moved(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int err = open_device("inner");
+
+    (void)arg;
+    if (err || be_many() || !hold(p, LEN) || maps_look(p, LEN).adopted != LEN)
+        return err ? err : 2;
+    for (unsigned i = 0; i < 5; i++) {
+        on_stack = -1;
+        getcontext(&there);
+        there.uc_stack.ss_sp = p;
+        there.uc_stack.ss_size = LEN;
+        there.uc_link = &here;
+        makecontext(&there, fork_on_it, 0);
+        swapcontext(&here, &there);
+        if (on_stack || maps_look(p, LEN).adopted != LEN)
+            return on_stack == 1000 + SIGSEGV ? 5 : 6;
+    }
+    return 0;
+}
+
+// ---- a child without handlers, made while the fork is on its way, that lives on
+
+static struct {
+    dock_a32 flushing, over;
+    unsigned before; // descriptors
+    pid_t child;
+} beside;
+
+static unsigned descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+// fflush(NULL) holds the list of files meanwhile, for which fork waits behind its handlers: by then they have
+// what they opened.
+static ssize_t make_a_child(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    (void)text;
+    dock_publish32(&beside.flushing, 1);
+    for (unsigned i = 0; i < 20000 * test_slow() && descriptors() <= beside.before; i++)
+        test_nap_us(1000);
+    beside.child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (beside.child == 0)
+        for (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);;)
+            syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+    return (ssize_t)n;
+}
+
+static void *flush_all(void *arg)
+{
+    (void)arg;
+    fflush(NULL);
+    while (!dock_peek32(&beside.over)) // the child dies with this thread
+        test_nap_us(1000);
+    return NULL;
+}
+
+static int child_without_handlers(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int err = open_device("inner");
+    FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = make_a_child});
+    pthread_t t;
+
+    (void)arg;
+    if (err || !f || !hold(p, LEN) || maps_look(p, LEN).adopted != LEN)
+        return err ? err : 2;
+    memset(p, 5, LEN);
+    fputs("something", f);
+    beside.before = descriptors();
+    if (pthread_create(&t, NULL, flush_all, NULL))
+        return 3;
+    while (!dock_acquire32(&beside.flushing))
+        test_nap_us(1000);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(p[LEN - 1] != 5);
+    err = ended(child);
+    if (beside.child <= 0 || waitpid(beside.child, NULL, WNOHANG)) // it must have been there all the time
+        return 4;
+    dock_set32(&beside.over, 1);
+    pthread_join(t, NULL);
+    waitpid(beside.child, NULL, 0);
+    return err;
+}
+
+static void run(int (*body)(void *))
+{
+    int status;
+    pid_t child = test_fork(body, NULL);
+
+    assert_int_equal(test_await(child, &status, 90000 * test_slow()), TEST_EXITED);
+    if (status == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+// A sanitizer's allocator lays memory out in another way.
+static void skip_without_malloc_of_libc(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    skip();
+#endif
+}
+
+static void a_file_that_is_open(void **state)
+{
+    (void)state;
+    skip_without_malloc_of_libc();
+    run(open_file_in_memory_that_moved);
+}
+
+static void an_arena_of_the_allocator(void **state)
+{
+    (void)state;
+    skip_without_malloc_of_libc();
+    run(arena_of_the_allocator_that_moved);
+}
+
+static void the_stack_of_who_forks(void **state)
+{
+    (void)state;
+    run(stack_that_moved);
+}
+
+static void a_child_without_handlers_beside_it(void **state)
+{
+    (void)state;
+    run(child_without_handlers);
+}
+
+int main(void)
+{
+    if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
+        return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_that_is_open),
+        cmocka_unit_test(an_arena_of_the_allocator),
+        cmocka_unit_test(the_stack_of_who_forks),
+        cmocka_unit_test(a_child_without_handlers_beside_it),
+    };
+
+    return cmocka_run_group_tests_name("adoption, fork and libc", tests, NULL, NULL);
+}
