@@ -272,7 +272,8 @@ struct undo {
     bool failed;
 };
 
-// The descriptor may be the program's by now; the alias is always ours.
+// The descriptor may be the program's by now; the alias is always ours. By stores only where the kernel does
+// not copy: what it cannot store to would be a fault here.
 static bool copy_by_alias(const struct undo *u, uint64_t at, uint64_t len, uint64_t off)
 {
     const char *alias = dock_view_at(&u->a->arena->view, off, len);
@@ -280,9 +281,10 @@ static bool copy_by_alias(const struct undo *u, uint64_t at, uint64_t len, uint6
 
     if (!alias)
         return false;
-    if (dock_rawcall(SYS_process_vm_writev, getpid(), (long)&from, 1, (long)&to, 1, 0) != (long)len)
+    long n = dock_rawcall(SYS_process_vm_writev, getpid(), (long)&from, 1, (long)&to, 1, 0);
+    if (n == -EPERM || n == -ENOSYS)
         memcpy((void *)(uintptr_t)at, alias, len);
-    return true;
+    return n == (long)len || n == -EPERM || n == -ENOSYS;
 }
 
 // What the file has no page for was never touched: the program's new pages read as zeros too.

@@ -212,7 +212,8 @@ bool dock_park_in(const struct dock_adopt *a, struct dock_mirror *m, uint64_t lo
     return true;
 }
 
-// What was two mappings before may have become one in the arena; older kernels move one at a time.
+// What was two mappings before may have become one in the arena; older kernels move one at a time. It may not
+// be had for writing where it was not and the program has no room left for such (RLIMIT_DATA, mappings).
 static bool bring(uint64_t from, uint64_t len, uint64_t to)
 {
     for (uint64_t done = 0, step; done < len; done += step) {
@@ -221,8 +222,7 @@ static bool bring(uint64_t from, uint64_t len, uint64_t to)
             if ((step = step / 2 & ~(dock_page() - 1)) == 0)
                 return false;
     }
-    dock_rawcall(SYS_mprotect, (long)to, (long)len, PROT_READ | PROT_WRITE, 0, 0, 0);
-    return true;
+    return !dock_rawcall(SYS_mprotect, (long)to, (long)len, PROT_READ | PROT_WRITE, 0, 0, 0);
 }
 
 // Of one mirror, or of none, where nothing waits.

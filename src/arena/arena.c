@@ -15,6 +15,7 @@
 #include "base/filesize.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/rawcall.h"
 
 #define GRAIN 64u                           // a cache line: two allocations never share one
 #define FILLED (DOCK_HUGE_BYTES / 8ull * 7) // of a piece, and the rest gets memory with it
@@ -392,8 +393,9 @@ void dock_arena_punch(struct dock_arena *a, uint64_t off, uint64_t size)
     void *p = dock_view_at(&a->view, off, size);
 
     // Through the mapping, which works also when the program has closed the descriptor; or through that,
-    // which works also when the program has locked its memory.
-    if (p && !madvise(p, size, MADV_REMOVE))
+    // which works also when the program has locked its memory. Not by the call of the name, as
+    // dock_view_seclude.
+    if (p && !dock_rawcall(SYS_madvise, (long)p, (long)size, MADV_REMOVE, 0, 0, 0))
         return;
     if (!is_ours(a) ||
         fallocate(a->view.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)size))

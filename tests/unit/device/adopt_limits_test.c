@@ -565,6 +565,53 @@ static void a_file_with_the_number_of_the_arena_is_not_the_arena(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+// Memory that may only be read is written to on its way back. Where it may not be made writable it stays
+// where it is until it may.
+static int read_only_without_room_for_data(void *arg)
+{
+    const size_t len = 1u << 20; // its own mapping waits
+    char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct rlimit was, none;
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    (void)arg;
+    if (p == MAP_FAILED || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
+        return 1;
+    memset(p, 7, len);
+    if (mprotect(p, len, PROT_READ) ||
+        dock_mr_register(dev, pd, (uintptr_t)p, len, (uintptr_t)p, DOCK_ACCESS_REMOTE_READ, &mr))
+        return 2;
+    bool adopts = mr->hold.pieces;
+    getrlimit(RLIMIT_DATA, &was);
+    none = (struct rlimit){PAGE, was.rlim_max}; // 0 is as none for a kernel that takes valgrind into account
+    if (setrlimit(RLIMIT_DATA, &none) || dock_mr_deregister(mr))
+        return 3;
+    if (maps_look(p, len).private_anon != (adopts ? 0 : len))
+        return 4;
+    for (size_t i = 0; i < len; i++)
+        if (p[i] != 7)
+            return 5;
+    setrlimit(RLIMIT_DATA, &was);
+    if (dock_pd_destroy(dev, pd) || dock_dev_close(dev) || maps_look(p, len).private_anon != len)
+        return 6;
+    for (size_t i = 0; i < len; i++)
+        if (p[i] != 7)
+            return 7;
+    return 0;
+}
+
+static void memory_that_may_not_be_made_writable_stays(void **state)
+{
+    int status;
+    pid_t child = test_fork(read_only_without_room_for_data, NULL);
+
+    (void)state;
+    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
+    assert_int_equal(status, 0);
+}
+
 // Files of /proc stay open from one move to the next. The program has closed one, and its own got the number.
 static void a_file_with_the_number_of_one_of_ours_is_left_alone(void **state)
 {
@@ -622,6 +669,7 @@ int main(void)
         cmocka_unit_test(a_file_with_the_number_of_the_arena_is_not_the_arena),
         cmocka_unit_test(beside_devices_that_come_and_go),
         cmocka_unit_test(a_file_with_the_number_of_one_of_ours_is_left_alone),
+        cmocka_unit_test(memory_that_may_not_be_made_writable_stays),
     };
 
     return cmocka_run_group_tests_name("adoption at its limits", tests, NULL, NULL);
