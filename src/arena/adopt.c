@@ -142,21 +142,18 @@ static void refuse(struct dock_adopt *a, enum dock_adopt_why why, uint64_t lo, u
 
 // ---- who else is concerned
 
-static bool overlap(const struct dock_hold *h, uint64_t lo, uint64_t hi)
+static bool is_it(void *but, struct dock_hold *h)
 {
-    return h->addr < hi && lo < h->addr + h->len;
+    return h == but;
 }
 
 // Does anybody reach [lo, hi) through the kernel, who would store to the old pages while they move?
-static bool others_concerned(const struct dock_hold *but, uint64_t lo, uint64_t hi)
+static bool others_concerned(struct dock_hold *but, uint64_t lo, uint64_t hi)
 {
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next)
         if (a->whole)
             return true;
-    for (const struct dock_hold *o = holds; o; o = o->next)
-        if (o != but && overlap(o, lo, hi))
-            return true;
-    return false;
+    return !dock_holds_each(holds, lo, hi, is_it, but);
 }
 
 static void pause_all(void)
@@ -212,15 +209,30 @@ static bool put_gaps(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off
     return any;
 }
 
+struct spreading {
+    const struct dock_hold *from;
+    uint64_t lo, hi, off;
+};
+
+static bool spread_to(void *arg, struct dock_hold *o)
+{
+    const struct spreading *s = arg;
+
+    if (o != s->from && o->of == s->from->of && put_gaps(o, s->lo, s->hi, s->off))
+        o->of->ops->changed(o->of->user, o);
+    return true;
+}
+
 // Registrations that reached the pages through the kernel until now go on with what is mapped.
 // It allocates, so faults of the caller's are handled again.
-static void spread(const struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
+static void spread(struct dock_hold *h, uint64_t lo, uint64_t hi, uint64_t off)
 {
-    if (others_concerned(h, lo, hi))
-        dock_unsignalled_faults();
-    for (struct dock_hold *o = holds; o; o = o->next)
-        if (o != h && o->of == h->of && overlap(o, lo, hi) && put_gaps(o, lo, hi, off))
-            o->of->ops->changed(o->of->user, o);
+    struct spreading s = {h, lo, hi, off};
+
+    if (!others_concerned(h, lo, hi))
+        return;
+    dock_unsignalled_faults();
+    dock_holds_each(holds, lo, hi, spread_to, &s);
 }
 
 // ---- a registration
@@ -421,11 +433,7 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
     h->of = a;
     h->piece = NULL;
     h->pieces = h->room = 0;
-    h->prev = NULL;
-    h->next = holds;
-    if (holds)
-        holds->prev = h;
-    holds = h;
+    dock_holds_add(&holds, h);
     if (lies_inside(a, h, &around)) {
         err = put(h, around.lo, around.hi, around.off);
     } else if (h->len) {
@@ -434,8 +442,10 @@ int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h)
     if (!err && s.wishes)
         err = adopt_wishes(&s);
     free(s.wish);
-    if (err)
+    if (err) {
         dock_adopt_drop(a, h);
+        h->of = NULL;
+    }
     return err;
 }
 
@@ -498,12 +508,7 @@ void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h)
 {
     if (a->inherited)
         return;
-    if (h->prev)
-        h->prev->next = h->next;
-    else
-        holds = h->next;
-    if (h->next)
-        h->next->prev = h->prev;
+    dock_holds_remove(&holds, h);
     for (unsigned i = 0; i < h->pieces; i++)
         dock_mirror_unref(a, h->piece[i].off, h->piece[i].len, move_back);
     dock_hold_clear(h);

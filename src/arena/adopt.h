@@ -55,7 +55,8 @@ struct dock_piece {
 
 struct dock_adopt;
 
-// What one registration holds: whoever registers fills addr, len and whether it may be written.
+// What one registration holds: whoever registers fills addr, len and whether it may be written. It does not
+// move in memory while it is listed.
 struct dock_hold {
     uint64_t addr, len;
     bool write;
@@ -63,7 +64,8 @@ struct dock_hold {
     struct dock_piece *piece; // ascending: the one below, or a list of many
     unsigned pieces, room;
     struct dock_piece one;
-    struct dock_hold *next, *prev; // of the process
+    struct dock_hold *below[2]; // of the process: adopt_holds.c
+    uint64_t rank, reach;
 };
 
 struct dock_adopt_ops {
@@ -137,7 +139,7 @@ void dock_adopt_unlock(void);
 void dock_adopt_engine(struct dock_adopt *a, bool runs);
 
 // Adopt what can be adopted and list it. 0 whatever was adopted; -ENOMEM if there is no memory for it,
-// -EFAULT if some of it may not be written and should be. Locked.
+// -EFAULT if some of it may not be written and should be: then it holds nothing, of nobody. Locked.
 int dock_adopt_hold(struct dock_adopt *a, struct dock_hold *h);
 // Nobody works through it any more. Moves back what nobody else holds. Locked.
 void dock_adopt_drop(struct dock_adopt *a, struct dock_hold *h);

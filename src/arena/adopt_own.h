@@ -24,6 +24,13 @@ static inline bool dock_adopted_any(void)
     return dock_peek64(&dock_adopted_bytes) != 0;
 }
 
+// ---- adopt_holds.c: registrations by address, from NULL on. addr and len stay while one is there
+void dock_holds_add(struct dock_hold **tree, struct dock_hold *h);
+void dock_holds_remove(struct dock_hold **tree, const struct dock_hold *h); // that is there
+typedef bool dock_holds_see(void *arg, struct dock_hold *h);                // false: enough
+// Those that overlap [lo, hi), by address. false: somebody had enough.
+bool dock_holds_each(struct dock_hold *tree, uint64_t lo, uint64_t hi, dock_holds_see *see, void *arg);
+
 // ---- adopt_change.c
 void dock_adopt_hook(void);
 // The calling thread has the views' lock and forks. ends: before it gives the lock back.

@@ -45,15 +45,28 @@ static void merge(struct dock_hold *h, unsigned at)
     memmove(&h->piece[at + 1], &h->piece[at + 2], (h->pieces - at - 1) * sizeof *h->piece);
 }
 
+// The first piece that ends behind `addr`.
+static unsigned first_behind(const struct dock_hold *h, uint64_t addr)
+{
+    unsigned low = 0, high = h->pieces;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (h->piece[middle].addr + h->piece[middle].len <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 int dock_hold_add(struct dock_hold *h, uint64_t addr, uint64_t len, uint64_t off)
 {
-    unsigned at = 0;
     int err = dock_hold_room(h);
 
     if (err)
         return err;
-    while (at < h->pieces && h->piece[at].addr < addr)
-        at++;
+    unsigned at = first_behind(h, addr);
     memmove(&h->piece[at + 1], &h->piece[at], (h->pieces - at) * sizeof *h->piece);
     h->piece[at] = (struct dock_piece){addr, len, off};
     h->pieces++;
@@ -73,17 +86,13 @@ void dock_hold_clear(struct dock_hold *h)
 
 const struct dock_piece *dock_hold_at(const struct dock_hold *h, uint64_t addr, uint64_t *room)
 {
-    for (unsigned i = 0; i < h->pieces; i++) {
-        const struct dock_piece *p = &h->piece[i];
-        if (addr < p->addr) {
-            *room = p->addr - addr;
-            return NULL;
-        }
-        if (addr - p->addr < p->len) {
-            *room = p->len - (addr - p->addr);
-            return p;
-        }
+    unsigned at = first_behind(h, addr);
+    const struct dock_piece *p = &h->piece[at];
+
+    if (at < h->pieces && addr >= p->addr) {
+        *room = p->len - (addr - p->addr);
+        return p;
     }
-    *room = h->addr + h->len - addr;
+    *room = (at < h->pieces ? p->addr : h->addr + h->len) - addr;
     return NULL;
 }
