@@ -336,6 +336,8 @@ static bool give_back(const struct undo *u, uint64_t at, uint64_t len, uint32_t 
         return true;
     }
     map_in(u->a, at, len, prot, off); // it was so a moment ago
+    if (locked)
+        dock_lock_set(at, len, kind);
     return false;
 }
 

@@ -580,6 +580,7 @@ static int read_only_without_room_for_data(void *arg)
     if (p == MAP_FAILED || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
         return 1;
     memset(p, 7, len);
+    bool locked = !mlock(p, len);
     if (mprotect(p, len, PROT_READ) ||
         dock_mr_register(dev, pd, (uintptr_t)p, len, (uintptr_t)p, DOCK_ACCESS_REMOTE_READ, &mr))
         return 2;
@@ -588,13 +589,14 @@ static int read_only_without_room_for_data(void *arg)
     none = (struct rlimit){PAGE, was.rlim_max}; // 0 is as none for a kernel that takes valgrind into account
     if (setrlimit(RLIMIT_DATA, &none) || dock_mr_deregister(mr))
         return 3;
-    if (maps_look(p, len).private_anon != (adopts ? 0 : len))
+    if (maps_look(p, len).private_anon != (adopts ? 0 : len) || dock_lock_is((uintptr_t)p, len) != locked)
         return 4;
     for (size_t i = 0; i < len; i++)
         if (p[i] != 7)
             return 5;
     setrlimit(RLIMIT_DATA, &was);
-    if (dock_pd_destroy(dev, pd) || dock_dev_close(dev) || maps_look(p, len).private_anon != len)
+    if (dock_pd_destroy(dev, pd) || dock_dev_close(dev) || maps_look(p, len).private_anon != len ||
+        dock_lock_is((uintptr_t)p, len) != locked)
         return 6;
     for (size_t i = 0; i < len; i++)
         if (p[i] != 7)
