@@ -198,24 +198,29 @@ void dock_recv_end(struct dock_rq *rq)
         dock_rq_posted_late(rq->owner);
 }
 
+static inline int give_back(struct dock_rq *rq, uint32_t number, uint64_t *id)
+{
+    if (__builtin_expect(!dock_peek64(&rq->out[number]), 0))
+        return -EBADMSG;
+    *id = rq->wrid[number];
+    dock_set64(&rq->out[number], 0); // before the CQ's index passes the completion: pairs with dock_rq_tell
+    give_number(rq, number);
+    return 0;
+}
+
+static int __attribute__((noinline)) give_back_shared(struct dock_rq *rq, uint32_t number, uint64_t *id)
+{
+    dock_spin_lock(&rq->spare_lock);
+    int err = give_back(rq, number, id);
+    dock_spin_unlock(&rq->spare_lock);
+    return err;
+}
+
 int dock_rq_return(struct dock_rq *rq, uint32_t number, uint64_t *id)
 {
-    int err = -EBADMSG;
-
-    if (number >= rq->depth)
-        return err;
-    if (rq->shared)
-        dock_spin_lock(&rq->spare_lock);
-    if (dock_peek64(&rq->out[number])) {
-        *id = rq->wrid[number];
-        dock_set64(&rq->out[number],
-                   0); // before the CQ's index passes the completion: pairs with dock_rq_tell
-        give_number(rq, number);
-        err = 0;
-    }
-    if (rq->shared)
-        dock_spin_unlock(&rq->spare_lock);
-    return err;
+    if (__builtin_expect(number >= rq->depth, 0))
+        return -EBADMSG;
+    return rq->shared ? give_back_shared(rq, number, id) : give_back(rq, number, id);
 }
 
 bool dock_rq_taken(const struct dock_rq *rq, uint32_t number, uint32_t ci, uint64_t *mark)

@@ -15,7 +15,7 @@
  *
  * What a post publishes, and a number that is posted again, are not in it: publish.pml has the first.
  *
- * pairs: device/fail.c: claimed; device/rq.c: dock_rq_return; fabric/host/message.c: take_held;
+ * pairs: device/fail.c: claimed; device/rq.c: give_back; fabric/host/message.c: take_held;
  *   fabric/host/send.c: take; ring/rqring.c: dock_rq_take_for.
  */
 #define VARS 6
