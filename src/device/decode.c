@@ -133,8 +133,8 @@ static void decode_target(struct dock_sq *sq, struct dock_xfer *x)
         x->target = w->tp_sge & DOCK_ID_MASK;
     x->bundle = x->service != DOCK_UD && (w->flags >> DOCK_TARGET_SHIFT & 3) == DOCK_TARGET_GROUP;
     x->hint = (uint8_t)w->op;
-    for (unsigned i = 0; i < 16; i++)            // the format has the address bytes reversed
-        x->eid[i] = x->from[i] = w->eid[15 - i]; // UD: both ends are on this host
+    dock_eid_reverse(x->eid, w->eid);
+    memcpy(x->from, x->eid, sizeof x->from); // UD: both ends are on this host
 }
 
 static uint32_t decode_data(struct dock_sq *sq, struct dock_xfer *x, unsigned at)

@@ -358,7 +358,7 @@ void dock_sq_end_placed(struct dock_sq *sq, const struct dock_post *p)
     settle(sq, p->placed - told);
     if (told)
         dock_sq_tell_placed(sq, p);
-    dock_conn_wake(sq->conn);
+    dock_conn_wake(p->way);
     if (__builtin_expect(sq->exec == p->pi && !sq->mark, 1)) {
         dock_sq_tell(sq, DOCK_BY_POSTER);
         dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c

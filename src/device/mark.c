@@ -61,7 +61,7 @@ static void take_out(struct dock_sq *sq, uint32_t pi, struct dock_wc *wc)
     wc->qp_num = qp->number;
     wc->src_qp = sq->x.target;
     wc->qp = qp;
-    dock_publish64(&sq->post.freed, (uint64_t)sq->seq << 32 | sq->exec); // pairs with has_room in post.c
+    dock_publish64(&sq->post.freed, (uint64_t)sq->seq << 32 | sq->exec); // pairs with dock_slot_room
 }
 
 int dock_qp_flush(struct dock_qp *qp, unsigned n, struct dock_wc *out)

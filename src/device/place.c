@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A small WRITE or SEND that is executed while it is posted: nothing stands before it in the queue, and all
-// that the short way wants is at hand. Its bytes go first, for somebody may be waiting for them, and what is
-// kept of it is written then. Lock and token are held from dock_post_begin to dock_post_end, so nobody sees
-// the one without the other; who dies in between has nobody who looks.
+// that the short way wants is at hand. Of a queue without a connection: a WRITE on the way that it went last.
+// Its bytes go first, for somebody may be waiting for them, and what is kept of it is written then. Lock and
+// token are held from dock_post_begin to dock_post_end, so nobody sees the one without the other; who dies in
+// between has nobody who looks.
 #include "device/run.h"
 #include "device/slot.h"
 #include "device/straight.h"
@@ -15,7 +16,7 @@ static inline void stop(struct dock_post *p, uint32_t executed)
     struct dock_sq *sq = &p->qp->sq;
 
     if (p->at_once >= DOCK_PLACES) {
-        dock_straight_leave(sq, sq->conn, true);
+        dock_straight_leave(sq, p->way, true);
         p->placed = executed - sq->exec;
     }
     p->at_once = DOCK_PUT_ONLY;
@@ -27,27 +28,33 @@ void dock_post_stop(struct dock_post *p)
 }
 
 // The first request of a call: it enters the target's memory for those behind it too.
-static inline bool start(struct dock_post *p)
+static inline bool start(struct dock_post *p, bool places, struct dock_conn *c)
 {
     struct dock_sq *sq = &p->qp->sq;
-    struct dock_conn *c = sq->conn;
 
     p->at_once = DOCK_PUT_ONLY;
-    if (!sq->places || sq->mid || sq->mark || sq->exec != p->pi || dock_link_down() || !c->views ||
+    if (!places || sq->mid || sq->mark || sq->exec != p->pi || dock_link_down() || !c->views ||
         !dock_straight_goes_on(sq) || dock_sq_evicted(sq))
         return false;
     if (__builtin_expect(!dock_straight_enter(sq, c), 0)) {
         dock_straight_leave(sq, c, false);
         return false;
     }
+    p->way = c;
     p->at_once = dock_direct_writable(c) ? DOCK_PLACES_ALL : DOCK_PLACES;
     return true;
+}
+
+static inline bool within_budget(const struct dock_post *p)
+{
+    return p->pi - p->qp->sq.exec < DOCK_BUDGET_WRS;
 }
 
 // May this one be placed? As many as the budget of a run has.
 static inline bool may(struct dock_post *p, uint8_t what)
 {
-    bool goes_on = p->at_once == DOCK_MAY_PLACE ? start(p) : p->pi - p->qp->sq.exec < DOCK_BUDGET_WRS;
+    struct dock_sq *sq = &p->qp->sq;
+    bool goes_on = p->at_once == DOCK_MAY_PLACE ? start(p, sq->places, sq->conn) : within_budget(p);
 
     return goes_on && p->at_once >= what;
 }
@@ -77,7 +84,7 @@ static inline bool place_word(struct dock_post *p, const struct dock_wr *wr, uin
     memcpy(&len_key, &wr->sge->len, sizeof len_key);
     if (__builtin_expect((uint32_t)len_key != 8 || flags & ~FLAGS, 0) || !may(p, DOCK_PLACES_ALL) ||
         !dock_straight_known(sq, len_key, va, &from) ||
-        !dock_direct_write_word(sq->conn, remote(p, wr), wr->raddr, from))
+        !dock_direct_write_word(p->way, remote(p, wr), wr->raddr, from))
         return false;
     placed(p, flags, 8);
     return true;
@@ -121,30 +128,29 @@ static inline bool place_message(struct dock_post *p, const struct dock_wr *wr, 
 
     if (!take(p, wr, flags, &t) || !may(p, DOCK_PLACES) || !source(sq, wr, flags, &t, &m.from))
         return false;
-    p->status = dock_direct_send(sq->conn, &m);
+    p->status = dock_direct_send(p->way, &m);
     if (p->status == DOCK_DIRECT_NOT)
         return false;
     placed(p, p->status ? flags | DOCK_F_COMPLETE : flags, m.len);
     return true;
 }
 
-static inline bool place_write(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+static inline bool place_write(struct dock_post *p, const struct dock_wr *wr, uint32_t flags,
+                               const struct taken *t)
 {
-    struct dock_sq *sq = &p->qp->sq;
     const char *from;
-    struct taken t;
 
-    if (!take(p, wr, flags, &t) || !may(p, DOCK_PLACES_ALL) || !source(sq, wr, flags, &t, &from) ||
-        !dock_direct_write(sq->conn, remote(p, wr), wr->raddr, from, wr->sge->len))
+    if (!source(&p->qp->sq, wr, flags, t, &from) ||
+        !dock_direct_write(p->way, remote(p, wr), wr->raddr, from, wr->sge->len))
         return false;
     placed(p, flags, wr->sge->len);
     return true;
 }
 
-// Will it surely be put, in one block?
+// Will it surely be put, in one block, if there is room?
 static inline bool fits(const struct dock_sq_post *sq, const struct dock_wr *wr, uint32_t flags)
 {
-    return wr->nsge == 1 && sq->room && !(flags & ~FLAGS) &&
+    return wr->nsge == 1 && !(flags & ~FLAGS) &&
            (!(flags & DOCK_F_INLINE) ||
             (wr->inline_len == wr->sge->len && wr->inline_len <= sizeof((struct dock_wqe *)NULL)->body &&
              wr->inline_len <= sq->inline_max));
@@ -153,7 +159,7 @@ static inline bool fits(const struct dock_sq_post *sq, const struct dock_wr *wr,
 static int __attribute__((noinline)) put_message(struct dock_post *p, const struct dock_wr *wr)
 {
     uint32_t flags = wr->flags | p->sq->always;
-    bool simple = fits(p->sq, wr, flags);
+    bool simple = p->sq->room && fits(p->sq, wr, flags);
 
     if (p->at_once && !(simple && place_message(p, wr, flags)))
         stop(p, p->pi);
@@ -163,13 +169,49 @@ static int __attribute__((noinline)) put_message(struct dock_post *p, const stru
     return 0;
 }
 
+// A queue without a connection: is it the way that was gone last, and to whom it led?
+static inline bool same_way(const struct dock_sq *sq, const struct dock_conn *c, const struct dock_wr *wr)
+{
+    return c && c->dest_qp == wr->remote && !memcmp(c->eid, wr->eid, sizeof c->eid) &&
+           dock_idtable_owner_of(&sq->qp->dev->ids_table, wr->remote) == c->dest_who;
+}
+
+// May this one be placed? One call places on one way.
+static inline bool may_named(struct dock_post *p, const struct dock_wr *wr)
+{
+    struct dock_sq *sq = &p->qp->sq;
+    struct dock_conn *c = p->at_once == DOCK_MAY_PLACE ? sq->way : p->way;
+
+    if (!same_way(sq, c, wr) ||
+        !(p->at_once == DOCK_MAY_PLACE ? start(p, sq->places_named, c) : within_budget(p)))
+        return false;
+    sq->x.target = wr->remote; // for its completion; nothing is begun
+    return p->at_once == DOCK_PLACES_ALL;
+}
+
+static int __attribute__((noinline)) put_named(struct dock_post *p, const struct dock_wr *wr)
+{
+    uint32_t flags = wr->flags | p->sq->always;
+    struct taken t;
+
+    if (p->at_once &&
+        !(wr->op == DOCK_OP_WRITE && !wr->bundle && fits(p->sq, wr, flags) && dock_slot_room(p->sq, p, 1) &&
+          take(p, wr, flags, &t) && may_named(p, wr) && place_write(p, wr, flags, &t)))
+        stop(p, p->pi);
+    return dock_post_put_only(p, wr);
+}
+
 static int __attribute__((noinline)) put_other(struct dock_post *p, const struct dock_wr *wr)
 {
     uint32_t flags = wr->flags | p->sq->always;
+    struct taken t;
 
+    if (p->sq->names)
+        return put_named(p, wr);
     if (wr->op <= DOCK_OP_SEND_IMM)
         return put_message(p, wr);
-    if (p->at_once && !(wr->op == DOCK_OP_WRITE && fits(p->sq, wr, flags) && place_write(p, wr, flags)))
+    if (p->at_once && !(wr->op == DOCK_OP_WRITE && p->sq->room && fits(p->sq, wr, flags) &&
+                        take(p, wr, flags, &t) && may(p, DOCK_PLACES_ALL) && place_write(p, wr, flags, &t)))
         stop(p, p->pi);
     return dock_post_put_only(p, wr);
 }
@@ -204,7 +246,7 @@ static inline void end_placed(struct dock_post *p, uint32_t told)
     if (told)
         dock_sq_tell_placed(sq, p);
     dock_sq_tell(sq, DOCK_BY_POSTER);
-    dock_conn_wake(sq->conn);
+    dock_conn_wake(p->way);
     if (__builtin_expect(!sq->mark, 1))
         dock_publish32(&sq->post.word, 0); // pairs with dock_sq_lock, and take in run.c
     else
@@ -216,7 +258,7 @@ void dock_post_end(struct dock_post *p)
     struct dock_sq *sq = &p->qp->sq;
 
     if (__builtin_expect(p->at_once >= DOCK_PLACES, 1)) {
-        dock_straight_leave(sq, sq->conn, true);
+        dock_straight_leave(sq, p->way, true);
         end_placed(p, 0);
     } else if (p->told && p->pi - sq->exec == p->placed) {
         end_placed(p, 1);

@@ -74,7 +74,7 @@ static inline int take_send(struct dock_cq *cq, struct dock_qp *qp, const struct
         return corrupt(qp, "a WR that is not posted");
     wc->id = sq->wrid[last & mask];
     cq->freed += seq + 1 - wrs;
-    dock_publish64(&sq->freed, (uint64_t)(seq + 1) << 32 | (last + 1)); // pairs with has_room in post.c
+    dock_publish64(&sq->freed, (uint64_t)(seq + 1) << 32 | (last + 1)); // pairs with dock_slot_room
     dock_probe(DOCK_AT_FREE, qp->number, last + 1);
     return 0;
 }
@@ -86,8 +86,8 @@ static void __attribute__((noinline)) fill_more(struct dock_wc *wc, const struct
     wc->grh = (e->local_remote & DOCK_CQE_GRH) != 0;
     wc->solicited = (e->local_remote & DOCK_CQE_SOLICITED) != 0;
     wc->told_eid = (e->local_remote & (DOCK_CQE_GRH | DOCK_CQE_EID)) != 0;
-    for (unsigned i = 0; wc->told_eid && i < 16; i++) // the format has the address bytes reversed
-        wc->eid[i] = ((const uint8_t *)e->eid)[15 - i];
+    if (wc->told_eid)
+        dock_eid_reverse(wc->eid, e->eid);
 }
 
 static inline void fill(struct dock_wc *wc, const struct dock_cqe *e, uint32_t dw0)

@@ -30,16 +30,6 @@ bool dock_sq_lock_wait(struct dock_sq_post *sq, bool both)
     }
 }
 
-// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (take_send in
-// poll.c).
-static inline bool has_room(const struct dock_sq_post *sq, const struct dock_post *p, unsigned blocks)
-{
-    uint64_t freed = dock_acquire64(&sq->freed);
-
-    return p->posted - (uint32_t)(freed >> 32) < sq->depth &&
-           p->pi + blocks - (uint32_t)freed <= sq->mask + 1;
-}
-
 static inline void put_sges(char *at, const struct dock_wr *wr)
 {
     for (unsigned i = 0; i < wr->nsge; i++) {
@@ -131,8 +121,7 @@ static void put_target(struct dock_wqe *w, const struct dock_wr *wr)
     w->tp_sge |= wr->remote & DOCK_ID_MASK;
     w->flags |= wr->bundle ? DOCK_TARGET_GROUP << DOCK_TARGET_SHIFT : 0;
     w->op |= wr->hint;
-    for (unsigned i = 0; i < 16; i++) // the format has the address bytes reversed
-        w->eid[i] = wr->eid[15 - i];
+    dock_eid_reverse(w->eid, wr->eid);
 }
 
 // A datagram names its target in the control part as URMA's do, and says more in the udf word.
@@ -172,7 +161,7 @@ static int __attribute__((noinline)) put_any(struct dock_post *p, const struct d
         return dock_refuse(-EINVAL, "%u bytes inline on a queue made for %u", wr->inline_len, sq->inline_max);
     if (__builtin_expect(blocks > DOCK_WQE_BLOCKS, 0))
         return dock_refuse(-EINVAL, "a WR that needs %u blocks, a WQE has %u", blocks, DOCK_WQE_BLOCKS);
-    if (__builtin_expect(!has_room(sq, p, blocks), 0))
+    if (__builtin_expect(!dock_slot_room(sq, p, blocks), 0))
         return dock_refuse(-ENOMEM, "send queue %u full: %u WRs posted that no polled completion covers",
                            dock_qp_number(p->qp), p->posted - (uint32_t)(dock_peek64(&sq->freed) >> 32));
 

@@ -154,12 +154,13 @@ static void init_sq(struct dock_qp *qp)
     sq->x.tokens = dock_qp_urma(&qp->attr);
     sq->x.short_atomics = qp->attr.short_atomics;
     sq->x.pd = qp->attr.pd;
+    bool direct = sq->x.keyed && !sq->flight && (!qp->dev->fabric || qp->dev->fabric->direct);
     // XRC: each request names the shared queue in whose domain its key is looked for
-    sq->straight = sq->conn && sq->x.keyed && !sq->flight && !sq->post.xrc &&
-                   (!qp->dev->fabric || qp->dev->fabric->direct);
+    sq->straight = sq->conn && direct && !sq->post.xrc;
     sq->me = qp->dev->waiter.me;
     sq->record = &qp->dev->ids_table.rec[dock_who_slot(sq->me)];
     sq->places = sq->straight && !sq->post.free_early;
+    sq->places_named = qp->attr.service == DOCK_RM && direct && !sq->post.free_early;
     sq->lkey = qp->dev->lkeys;
     sq->domain = dock_lkey_name(qp->attr.pd, 0);
     qp->raw_seen = dock_peek32(&sq->post.pi);

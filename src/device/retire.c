@@ -64,7 +64,7 @@ void dock_sq_retire(struct dock_sq *sq, const struct dock_outcome *o)
         dock_sq_publish(sq, (o->op & 0x7fu) << 8 | (o->status & 0xff) << 16 | o->status >> 8 << 24, o->bytes,
                         o->last_block, o->target);
     sq->retired++;
-    if (__builtin_expect(sq->post.free_early, 0)) // pairs with has_room in post.c
+    if (__builtin_expect(sq->post.free_early, 0)) // pairs with dock_slot_room
         dock_publish64(&sq->post.freed, (uint64_t)sq->retired << 32 | (o->last_block + 1));
 }
 

@@ -210,7 +210,7 @@ void dock_sq_clear(struct dock_sq *sq)
     sq->seq = sq->retired = sq->told = sq->post.posted;
     dock_set32(&sq->rec->under_way, 0);
     dock_publish64(&sq->post.freed,
-                   (uint64_t)sq->post.posted << 32 | sq->exec); // pairs with has_room in post.c
+                   (uint64_t)sq->post.posted << 32 | sq->exec); // pairs with dock_slot_room
     dock_sq_abandon(sq);
     sq->mid = false;
     sq->stall = DOCK_STALL_NONE;

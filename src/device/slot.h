@@ -49,6 +49,16 @@ static inline void dock_slot_sge(char *b, const struct dock_sge *sge)
 
 static_assert(offsetof(struct dock_sge, key) == offsetof(struct dock_sge, len) + 4, "dock_slot_sge");
 
+// Room for one more WR and `blocks` more blocks? What was freed is published by the poller (take_send in
+// poll.c).
+static inline bool dock_slot_room(const struct dock_sq_post *sq, const struct dock_post *p, unsigned blocks)
+{
+    uint64_t freed = dock_acquire64(&sq->freed);
+
+    return p->posted - (uint32_t)(freed >> 32) < sq->depth &&
+           p->pi + blocks - (uint32_t)freed <= sq->mask + 1;
+}
+
 // The slot that is next, and the flags of what goes there: one more is posted.
 static inline char *dock_slot_take(struct dock_post *p, uint64_t id, uint32_t *flags)
 {

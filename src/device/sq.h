@@ -89,7 +89,8 @@ struct dock_post {
     struct dock_qp *qp;
     struct dock_sq_post *sq;
     uint32_t pi, posted;
-    bool both; // the token came with the lock
+    struct dock_conn *way; // of what is executed as it is put
+    bool both;             // the token came with the lock
     // What is executed as it is put, see place.c. When that has ended: so many requests, the last of which is
     // to be told if `told`, its bytes, is not 0.
     uint8_t at_once;

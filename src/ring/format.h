@@ -98,6 +98,18 @@ struct dock_wqe_sge {
 
 static_assert(sizeof(struct dock_wqe_sge) == 16, "public format");
 
+// The format has the 16 bytes of an address reversed, there and back.
+static inline void dock_eid_reverse(void *to, const void *from)
+{
+    uint64_t half[2];
+
+    memcpy(half, from, sizeof half);
+    half[0] = __builtin_bswap64(half[0]);
+    half[1] = __builtin_bswap64(half[1]);
+    memcpy(to, &half[1], 8);
+    memcpy((char *)to + 8, &half[0], 8);
+}
+
 static inline unsigned dock_wqe_opcode(const struct dock_wqe *w)
 {
     return w->op >> 8 & 0xff;

@@ -30,16 +30,19 @@ struct row {
     uint8_t op;
     uint32_t flags;
     unsigned list;
+    enum dock_service service; // RC, or RM
 };
 
 static const struct row rows[] = {
-    {"write", DOCK_OP_WRITE, 0, 1},
-    {"write-told", DOCK_OP_WRITE, DOCK_F_COMPLETE, 1},
-    {"write-inline", DOCK_OP_WRITE, DOCK_F_INLINE, 1},
-    {"write-list", DOCK_OP_WRITE, 0, MOST},
-    {"send", DOCK_OP_SEND_IMM, DOCK_F_INLINE, 1},
-    {"send-told", DOCK_OP_SEND_IMM, DOCK_F_COMPLETE, 1},
-    {"send-list", DOCK_OP_SEND_IMM, 0, MOST},
+    {"write", DOCK_OP_WRITE, 0, 1, DOCK_RC},
+    {"write-told", DOCK_OP_WRITE, DOCK_F_COMPLETE, 1, DOCK_RC},
+    {"write-inline", DOCK_OP_WRITE, DOCK_F_INLINE, 1, DOCK_RC},
+    {"write-list", DOCK_OP_WRITE, 0, MOST, DOCK_RC},
+    {"rm-write-told", DOCK_OP_WRITE, DOCK_F_COMPLETE, 1, DOCK_RM},
+    {"rm-write-list", DOCK_OP_WRITE, 0, MOST, DOCK_RM},
+    {"send", DOCK_OP_SEND_IMM, DOCK_F_INLINE, 1, DOCK_RC},
+    {"send-told", DOCK_OP_SEND_IMM, DOCK_F_COMPLETE, 1, DOCK_RC},
+    {"send-list", DOCK_OP_SEND_IMM, 0, MOST, DOCK_RC},
 };
 
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -49,7 +52,7 @@ static struct board {
     dock_a32 turn;                // the sender's number, once it has said who it is
     dock_a32 ready, over, judged; // the last turn for which the peer is ready, that is over, was judged
     dock_a32 arrived;             // of the judged turn: so many requests of the post
-    uint32_t row, sender_qp, peer_qp, rkey;
+    uint32_t row, sender_qp, peer_qp, rkey, token;
     uint64_t addr;
     char words[240]; // what is wrong
 } * board;
@@ -79,14 +82,15 @@ static void post(struct end *e, const struct row *r, uint32_t turn, unsigned fir
     struct dock_post p;
 
     for (unsigned i = 0; i < n; i++) {
-        struct dock_mr remote = {.rkey = board->rkey};
+        struct dock_mr remote = {.rkey = board->rkey, .token = board->token};
         uint64_t *from = (uint64_t *)(void *)(e->mem + (first + i) * SLOT);
         *from = value_of(turn, first + i);
         wr[i] = wr_onesided(r->op, e, &sge[i], (first + i) * SLOT, 8, &remote,
                             board->addr + (uint64_t)(first + i) * SLOT);
-        wr[i].flags = r->flags;
+        wr[i].flags = r->flags | (first < WARM ? DOCK_F_COMPLETE : 0);
         wr[i].inline_len = r->flags & DOCK_F_INLINE ? 8 : 0;
         wr[i].imm = value_of(turn, first + i);
+        wr_aim(&wr[i], board->peer_qp); // RM; a connected queue does not look
     }
     if (first == WARM)
         raise(MARK);
@@ -110,14 +114,14 @@ static int sender(void *arg)
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
     if (dock_dev_open(NULL, &dev))
         return 4;
-    end_open(&e, dev, &(struct end_opts){.mem = 4096});
+    end_open(&e, dev, &(struct end_opts){.mem = 4096, .service = r->service});
     board->sender_qp = dock_qp_number(e.qp);
     dock_publish32(&board->turn, turn); // pairs with await in the peer
     await(&board->ready, turn);
     end_connect(&e, board->peer_qp, NULL);
     for (unsigned i = 0; i < WARM; i++) {
         post(&e, r, turn, i, 1);
-        if (r->flags & DOCK_F_COMPLETE && !end_wait(e.scq, &wc, WAIT_MS))
+        if (!end_wait(e.scq, &wc, WAIT_MS) || wc.status)
             return 5;
     }
     post(&e, r, turn, WARM, r->list);
@@ -130,7 +134,8 @@ static int sender(void *arg)
 struct peer {
     struct dock_dev *dev;
     struct end e;
-    struct end own; // completes into the same CQs
+    struct end own;   // completes into the same CQs
+    struct end named; // without a connection, in the same domain
     uint32_t turn;
 };
 
@@ -272,12 +277,14 @@ static void get_ready(struct peer *p)
 {
     memset(p->e.mem, 0, p->e.mem_size);
     await(&board->turn, p->turn); // pairs with the publish in sender
-    end_connect(&p->e, board->sender_qp, NULL);
+    if (rows[board->row].service == DOCK_RC)
+        end_connect(&p->e, board->sender_qp, NULL);
     for (unsigned i = 0; rows[board->row].op == DOCK_OP_SEND_IMM && i < RECEIVES; i++)
         if (end_recv(&p->e, i, slot(p, i), 8))
             wrong("posting receive %u: %s", i, dock_log_last());
-    board->peer_qp = dock_qp_number(p->e.qp);
+    board->peer_qp = dock_qp_number(rows[board->row].service == DOCK_RC ? p->e.qp : p->named.qp);
     board->rkey = p->e.mr->rkey;
+    board->token = p->e.mr->token;
     board->addr = (uintptr_t)p->e.mem;
     dock_publish32(&board->ready, p->turn);
 }
@@ -305,6 +312,8 @@ static int peer(void *arg)
                          DOCK_ACCESS_LOCAL_WRITE, &p.own.mr))
         wrong("an end of our own: %s", dock_log_last());
     end_connect(&p.own, dock_qp_number(p.own.qp), NULL);
+    end_open(&p.named, p.dev, &(struct end_opts){.mem = 4096, .pd = p.e.pd, .service = DOCK_RM});
+    end_connect(&p.named, 0, NULL);
     for (;; p.turn++) {
         get_ready(&p);
         await(&board->over, p.turn);

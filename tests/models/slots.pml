@@ -32,7 +32,7 @@ proctype poster(byte me)
     do
     :: pi == REQUESTS -> break
     :: else ->
-        load(FREED, freed); /* has_room */
+        load(FREED, freed); /* dock_slot_room */
 #ifdef NO_ROOM_LOOK
         freed = pi;
 #endif

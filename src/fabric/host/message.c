@@ -94,8 +94,8 @@ static uint32_t complete(struct dock_conn *c, struct dock_xfer *x, uint32_t stat
         .data = {(uint32_t)x->imm, (uint32_t)(x->imm >> 32)},
     };
 
-    for (unsigned i = 0; from && i < 16; i++) // the format has the address bytes reversed
-        ((uint8_t *)e.eid)[i] = from[15 - i];
+    if (from)
+        dock_eid_reverse(e.eid, from);
     dock_set32(&e.dw0, DOCK_CQE_RECV | c->cqe_flags | receive_opcode(x) << 4 | (status & 0xff) << 16 |
                            status >> 8 << 24);
     if (dock_cq_produce(&c->cq, c->waiter, &e, &first))
