@@ -398,7 +398,7 @@ void dock_engine_stop(struct dock_dev *dev);
 enum { DOCK_AWAKE, DOCK_TICKING, DOCK_DEEP }; // port->asleep; who sleeps longer than a tick is deep asleep
 // Work was left to the engine: it is woken, if it would not find it at its next tick.
 void dock_engine_wake(struct dock_dev *dev);
-// How long it may sleep, in ns, given when it last had work.
+// How long it may sleep, in ns, by when there last was work.
 uint64_t dock_engine_patience(struct dock_dev *dev, uint64_t now);
 // One turn without sleeping, for tests with no engine thread and for the thread itself.
 void dock_engine_step(struct dock_dev *dev);
