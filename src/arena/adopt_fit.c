@@ -277,13 +277,8 @@ static bool any_aio(void)
 {
     struct dock_proc count;
     bool none;
-    int err;
+    int err = dock_proc_open(DOCK_PROC_AIO, &count);
 
-    if (dock_proc_kept(DOCK_PROC_AIO) >= 0 && says_none(dock_proc_kept(DOCK_PROC_AIO))) {
-        dock_proc_told(DOCK_PROC_AIO);
-        return false;
-    }
-    err = dock_proc_open(DOCK_PROC_AIO, &count);
     if (err)
         return err != -ENOENT; // a kernel without AIO
     none = says_none(count.fd);

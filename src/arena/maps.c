@@ -185,26 +185,11 @@ int dock_maps_at(uint64_t at, bool named, struct dock_vma *v)
     return (int)ret;
 }
 
-// By the file that was kept, without asking whether it still is: if it does not answer as it would, nothing
-// is lost. *lo is how far it came.
-static int by_kept(struct dock_maps_room *room, uint64_t *lo, uint64_t hi, dock_vma_each *each, void *arg)
-{
-    long fd = dock_peek32(&no_query) ? -1 : dock_proc_kept(room->file);
-    int ret = fd < 0 ? -EBADF : by_query((int)fd, 0, room->text, lo, hi, each, arg);
-
-    if (!ret)
-        dock_proc_told(room->file);
-    return ret;
-}
-
 int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 {
     struct dock_proc maps;
-    int ret = by_kept(room, &lo, hi, each, arg);
+    int ret = dock_proc_open(room->file, &maps);
 
-    if (!ret)
-        return 0;
-    ret = dock_proc_open(room->file, &maps);
     if (ret)
         return ret;
     ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, 0, room->text, &lo, hi, each, arg);

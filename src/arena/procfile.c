@@ -116,14 +116,6 @@ long dock_proc_kept(enum dock_proc_name name)
     return page && page[name].inode ? page[name].fd : -1;
 }
 
-void dock_proc_told(enum dock_proc_name name)
-{
-    struct kept *page = kept_page();
-
-    if (page && all_still && name != DOCK_PROC_MAPS_OF_CALLS)
-        page[name].told = true;
-}
-
 void dock_proc_done(const struct dock_proc *p)
 {
     if (p->closes)

@@ -28,10 +28,8 @@ struct dock_proc {
 int dock_proc_open(enum dock_proc_name name, struct dock_proc *out);
 void dock_proc_done(const struct dock_proc *p);
 // The descriptor that was kept, or -1. The program may have closed it since, and its own file got the number:
-// for a question whose answer tells. Costs no call.
+// that may be the same file of another process, so no answer tells. Costs no call.
 long dock_proc_kept(enum dock_proc_name name);
-// It did tell: what was kept is the file.
-void dock_proc_told(enum dock_proc_name name);
 // From here until `still` is false nothing of the process runs but the caller: what was told once stands.
 void dock_proc_still(bool still);
 // Is this descriptor one of these files? Only then.

@@ -614,41 +614,64 @@ static void memory_that_may_not_be_made_writable_stays(void **state)
     assert_int_equal(status, 0);
 }
 
+static int wait_for_the_end(void *arg)
+{
+    (void)arg;
+    return pause();
+}
+
+// A file, or another process's file of the same name, which answers as ours would.
+static int others_file(pid_t other)
+{
+    char path[40];
+    int file;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", other);
+    if (other)
+        return open(path, O_RDONLY | O_CLOEXEC);
+    char text[8192] = "0 is what it begins with\n";
+    file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return file < 0 || write(file, text, sizeof text) != sizeof text || lseek(file, 5, SEEK_SET) != 5 ? -1
+                                                                                                      : file;
+}
+
 // Files of /proc stay open from one move to the next. The program has closed one, and its own got the number.
 static void a_file_with_the_number_of_one_of_ours_is_left_alone(void **state)
 {
     const enum dock_proc_name names[] = {DOCK_PROC_MAPS, DOCK_PROC_AIO, DOCK_PROC_TASKS,
                                          DOCK_PROC_DESCRIPTORS};
-    char text[8192] = "0 is what it begins with\n";
     char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned count = sizeof names / sizeof *names;
     struct dock_dev *dev;
     struct dock_mr *mr;
     uint32_t pd;
 
     (void)state;
     *p = 1;
+    pid_t other = test_fork(wait_for_the_end, NULL); // which has other memory there
     assert_int_equal(dock_dev_open(NULL, &dev), 0);
     bool adopts = dev->adopt.mode != DOCK_ADOPT_OFF;
     assert_int_equal(dock_pd_create(dev, &pd), 0);
-    for (unsigned i = 0; adopts && i < sizeof names / sizeof *names; i++) {
+    for (unsigned i = 0; adopts && i < 2 * count; i++) {
         assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
         assert_int_equal(dock_mr_deregister(mr), 0);
-        int kept = (int)dock_proc_kept(names[i]), file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-        assert_true(kept >= 0 && file >= 0 && write(file, text, sizeof text) == sizeof text);
-        assert_int_equal(lseek(file, 5, SEEK_SET), 5);
-        assert_true(dup3(file, kept, O_CLOEXEC) >= 0);
+        assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+        int kept = (int)dock_proc_kept(names[i % count]), file = others_file(i < count ? 0 : other);
+        assert_true(kept >= 0 && file >= 0 && dup3(file, kept, O_CLOEXEC) >= 0);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        assert_int_equal(maps_look(p, PAGE).private_anon, PAGE);
         assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
         assert_int_equal(mr->hold.pieces, 1);
         assert_int_equal(dock_mr_deregister(mr), 0);
         assert_int_equal(maps_look(p, PAGE).private_anon, PAGE);
-        assert_int_equal(lseek(file, 0, SEEK_CUR), 5);
+        assert_int_equal(lseek(file, 0, SEEK_CUR), i < count ? 5 : 0);
         assert_int_equal(fcntl(kept, F_GETFD), FD_CLOEXEC);
         close(kept);
         close(file);
     }
+    test_kill(other);
     assert_int_equal(dock_pd_destroy(dev, pd), 0);
     assert_int_equal(dock_dev_close(dev), 0);
-    munmap(p, PAGE);
 }
 
 int main(void)

@@ -154,7 +154,6 @@ static void what_a_target_that_ends_had_begun_is_told_to_the_shared_queue(void *
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
-// The straight way of small WRITEs, over which the second goes, does not look at the number.
 // Whoever looks, and however often: its first message finds it, if that comes within the time of the retries.
 static void a_target_that_is_not_ready_has_the_time_of_the_retries(void **state)
 {
@@ -185,6 +184,7 @@ static void a_target_that_is_not_ready_has_the_time_of_the_retries(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+// The straight way of small WRITEs, over which the second goes, does not look at the number.
 static void number_zero_is_no_queue_for_a_small_write_either(void **state)
 {
     struct dock_dev *dev = open_device();
