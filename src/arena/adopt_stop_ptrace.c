@@ -23,6 +23,8 @@
 #define TURNS 32u // that others get, before we sleep: a real-time helper gives none to those below it
 #define NAP_NS 50000
 
+#define TEND_NS 10000000 // between two looks at each other
+
 #define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
 
 #define CALL_ANEW (-513) // ERESTARTNOINTR of the kernel: a stop of the process came first
@@ -134,6 +136,19 @@ static bool other_is_gone(bool as_helper)
     return dock_rawcall(SYS_wait4, stop.helper, 0, __WALL | WNOHANG, 0, 0, 0) != 0;
 }
 
+// A stop of the whole process, by SIGSTOP for instance, would keep the caller in the middle of ours; and the
+// process would not count as stopped, since we hold the others. So the caller goes on for now: it stops with
+// them when all are let go.
+static void keep_caller_going(void)
+{
+    int status = 0; // the kernel fills it behind the compiler's back
+
+    while (dock_rawcall(SYS_wait4, dock_stopping.caller, (long)&status, __WALL | WNOHANG, 0, 0, 0) ==
+               dock_stopping.caller &&
+           WIFSTOPPED(status))
+        trace(PTRACE_CONT, dock_stopping.caller, 0, status >> 16 ? 0 : WSTOPSIG(status));
+}
+
 // Until the state is another than `was`, or an end that nobody should see.
 static uint32_t await_state(uint32_t was, uint64_t patience_ns)
 {
@@ -141,7 +156,9 @@ static uint32_t await_state(uint32_t was, uint64_t patience_ns)
     uint32_t now;
 
     while ((now = dock_acquire32(&stop.state)) == was) {
-        struct timespec t = {.tv_nsec = 100000000};
+        struct timespec t = {.tv_nsec = TEND_NS};
+        if (was == STOPPED)
+            keep_caller_going();
         if (dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAIT_PRIVATE, was, (long)&t, 0, 0) ==
                 -ETIMEDOUT &&
             (other_is_gone(was == STOPPED) || dock_now_ns() - start > patience_ns) &&
@@ -167,11 +184,22 @@ static bool sweep_all(void)
     return fresh == 0;
 }
 
+// A stop of the program's process group is not for the helper, or nobody could go on.
+static void leave_group(void)
+{
+    dock_rawcall(SYS_setpgid, 0, 0, 0, 0, 0, 0);
+}
+
 static int __attribute__((no_sanitize_address)) helper(void *arg)
 {
-    bool all = sweep_all();
+    bool all;
 
     (void)arg;
+    leave_group();
+    // Not interrupted. Who would trace it now, and wait for the others for ever, is told that he cannot. It
+    // is let go by our end.
+    trace(PTRACE_SEIZE, dock_stopping.caller, 0, 0);
+    all = sweep_all();
     if (all) {
         tell(STOPPED);
         await_state(STOPPED, UINT64_MAX);
@@ -207,7 +235,7 @@ static bool await_traced(const struct dock_stop_thread *t, int *status)
 // the locks that fork takes, so that no thread which is stopped from here on has them.
 static bool follow_to_clone(struct dock_stop_thread *t)
 {
-    struct __ptrace_syscall_info info;
+    struct __ptrace_syscall_info info = {.op = 0}; // the kernel fills it behind the compiler's back
     int status;
 
     for (;;) {
@@ -260,6 +288,7 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
     bool all = false;
 
     (void)arg;
+    leave_group();
     if (trace(PTRACE_SEIZE, t.tid, 0, PTRACE_O_TRACESYSGOOD)) {
         tell(FAILED);
         return 0;
