@@ -59,6 +59,12 @@ static bool list_one(void *arg, const struct dock_vma *v)
     return true;
 }
 
+const void *dock_fork_room(size_t *bytes)
+{
+    *bytes = RANGES * sizeof(struct range);
+    return at_fork.range;
+}
+
 static bool make_room(void)
 {
     at_fork.range = dock_room_once(at_fork.range, RANGES * sizeof(struct range));

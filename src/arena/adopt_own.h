@@ -39,7 +39,9 @@ void dock_adopt_fork_ends(bool in_child);
 
 // A forked child: all that it has inherited is its own memory, and nobody's registration.
 void dock_adopt_forget(void);
-void dock_adopt_watch_forks(void); // adopt_fork.c
+// ---- adopt_fork.c
+void dock_adopt_watch_forks(void);
+const void *dock_fork_room(size_t *bytes); // that it works with; NULL: there is none yet
 
 static inline uint64_t dock_page(void)
 {

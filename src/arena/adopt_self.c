@@ -26,6 +26,8 @@ bool dock_self_in(uint64_t lo, uint64_t hi, uint64_t *first, uint64_t *end)
     const void *stack = dock_ptrace_stack(&bytes);
 
     look_at(&s, stack, bytes);
+    const void *ranges = dock_fork_room(&bytes);
+    look_at(&s, ranges, bytes);
     look_at(&s, dock_stopping.thread, DOCK_STOP_THREADS * sizeof *dock_stopping.thread);
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next) {
         look_at(&s, a->user, a->user_bytes);

@@ -4,12 +4,14 @@
 // leaves it first, so no store of the kernel is under way either; a blocked signal does not matter; and the
 // program sees nothing of it (but an EINTR of few calls: adopt_stop_anew.c).
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/elf.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -210,13 +212,23 @@ static int __attribute__((no_sanitize_address)) helper(void *arg)
     return 0;
 }
 
-static bool copies_process(uint64_t call)
+// A thread, or what shares the address space until it executes a program, is no copy: a handler of fork that
+// runs behind ours may make one.
+static bool copies_process(const struct __ptrace_syscall_info *info)
 {
+    uint64_t flags = 0;
+    struct iovec to = {&flags, sizeof flags}, from = {(void *)(uintptr_t)info->entry.args[0], sizeof flags};
+
 #ifdef SYS_fork
-    if (call == SYS_fork || call == SYS_vfork)
+    if (info->entry.nr == SYS_fork)
         return true;
 #endif
-    return call == SYS_clone || call == SYS_clone3;
+    if (info->entry.nr == SYS_clone)
+        return !(info->entry.args[0] & CLONE_VM);
+    if (info->entry.nr != SYS_clone3)
+        return false;
+    dock_rawcall(SYS_process_vm_readv, dock_stopping.pid, (long)&to, 1, (long)&from, 1, 0);
+    return !(flags & CLONE_VM);
 }
 
 // Until it stands still again. false: it is gone.
@@ -252,7 +264,7 @@ static bool follow_to_clone(struct dock_stop_thread *t)
         }
         if (trace(PTRACE_GET_SYSCALL_INFO, t->tid, sizeof info, (long)&info) <= 0)
             return false;
-        if (info.op == PTRACE_SYSCALL_INFO_ENTRY && copies_process(info.entry.nr))
+        if (info.op == PTRACE_SYSCALL_INFO_ENTRY && copies_process(&info))
             return true;
     }
 }
@@ -333,6 +345,19 @@ static void reap(void)
     stop.helper = 0;
 }
 
+// After unshare(CLONE_NEWPID) they are born into another pid namespace. The helper could name nobody there,
+// and the first one to be born takes the namespace with it when it ends; until it is, none is shown.
+static bool children_are_elsewhere(void)
+{
+    struct stat own = {.st_ino = 0}, theirs = own; // the kernel fills them behind the compiler's back
+
+    if (dock_rawcall(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&own, 0, 0, 0))
+        return false; // nothing is shown
+    long err = dock_rawcall(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid_for_children", (long)&theirs,
+                            0, 0, 0);
+    return err ? err == -ENOENT : theirs.st_ino != own.st_ino;
+}
+
 // The state that the helper comes to.
 static uint32_t start_helper(int (*body)(void *))
 {
@@ -340,7 +365,7 @@ static uint32_t start_helper(int (*body)(void *))
 
     stop.helper = 0;
     stop.refused = false;
-    if (!dock_stop_prepare() || !dock_threads_begin())
+    if (!dock_stop_prepare() || children_are_elsewhere() || !dock_threads_begin())
         return FAILED;
     dock_set32(&stop.state, WORKING); // the clone orders it
     // No signal tells of its end: who waits for children as usual does not meet it.
@@ -382,9 +407,10 @@ bool dock_ptrace_fork(const struct dock_fork_steps *steps)
 
 bool dock_stop_elsewhere(int (*body)(void *))
 {
-    int pid = stop.stack ? clone(body, stop.stack + STACK_BYTES,
-                                 CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_VFORK, NULL)
-                         : -1;
+    int pid =
+        stop.stack && !children_are_elsewhere()
+            ? clone(body, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_VFORK, NULL)
+            : -1;
 
     while (pid > 0 && dock_rawcall(SYS_wait4, pid, 0, __WALL, 0, 0, 0) == -EINTR)
         ;

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,6 +274,25 @@ static int child_without_handlers(void *arg)
     return err;
 }
 
+// The first child that is born into a pid namespace ends it by its own end: none of ours may be it.
+static int namespace_for_children(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int err = open_device("inner");
+
+    (void)arg;
+    if (err || be_many())
+        return err ? err : 2;
+    if (unshare(CLONE_NEWPID))
+        return 77;
+    if (!hold(p, LEN))
+        return 3;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    return child < 0 ? 4 : ended(child);
+}
+
 static void run(int (*body)(void *))
 {
     int status;
@@ -318,15 +338,20 @@ static void a_child_without_handlers_beside_it(void **state)
     run(child_without_handlers);
 }
 
+static void a_pid_namespace_for_children(void **state)
+{
+    (void)state;
+    run(namespace_for_children);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_that_is_open),
-        cmocka_unit_test(an_arena_of_the_allocator),
-        cmocka_unit_test(the_stack_of_who_forks),
-        cmocka_unit_test(a_child_without_handlers_beside_it),
+        cmocka_unit_test(a_file_that_is_open),          cmocka_unit_test(an_arena_of_the_allocator),
+        cmocka_unit_test(the_stack_of_who_forks),       cmocka_unit_test(a_child_without_handlers_beside_it),
+        cmocka_unit_test(a_pid_namespace_for_children),
     };
 
     return cmocka_run_group_tests_name("adoption, fork and libc", tests, NULL, NULL);
