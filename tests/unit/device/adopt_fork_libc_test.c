@@ -293,6 +293,50 @@ static int namespace_for_children(void *arg)
     return child < 0 ? 4 : ended(child);
 }
 
+// ---- a handler that was registered before ours: it runs behind it, and makes a thread
+
+static dock_a64 *of_early;
+
+static void *store(void *arg)
+{
+    dock_count64(arg, 1);
+    return NULL;
+}
+
+static void prepare_early(void)
+{
+    pthread_t t;
+
+    if (of_early && !pthread_create(&t, NULL, store, of_early))
+        pthread_join(t, NULL);
+}
+
+__attribute__((constructor(101))) static void register_early(void)
+{
+    pthread_atfork(prepare_early, NULL, NULL);
+}
+
+static int thread_of_a_handler(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int err = open_device("inner");
+
+    (void)arg;
+    if (err || !hold(p, LEN) || maps_look(p, LEN).adopted != LEN)
+        return err ? err : 2;
+    of_early = (dock_a64 *)(void *)p;
+    for (uint64_t i = 1; i <= 5; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(dock_peek64(of_early) != i);
+        if (ended(child))
+            return 3;
+        if (dock_peek64(of_early) != i)
+            return 4;
+    }
+    return 0;
+}
+
 static void run(int (*body)(void *))
 {
     int status;
@@ -344,6 +388,12 @@ static void a_pid_namespace_for_children(void **state)
     run(namespace_for_children);
 }
 
+static void a_thread_that_a_handler_makes(void **state)
+{
+    (void)state;
+    run(thread_of_a_handler);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
@@ -351,7 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_is_open),          cmocka_unit_test(an_arena_of_the_allocator),
         cmocka_unit_test(the_stack_of_who_forks),       cmocka_unit_test(a_child_without_handlers_beside_it),
-        cmocka_unit_test(a_pid_namespace_for_children),
+        cmocka_unit_test(a_pid_namespace_for_children), cmocka_unit_test(a_thread_that_a_handler_makes),
     };
 
     return cmocka_run_group_tests_name("adoption, fork and libc", tests, NULL, NULL);
