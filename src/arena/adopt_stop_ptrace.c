@@ -346,15 +346,16 @@ static void reap(void)
 }
 
 // After unshare(CLONE_NEWPID) they are born into another pid namespace. The helper could name nobody there,
-// and the first one to be born takes the namespace with it when it ends; until it is, none is shown.
+// and the first one to be born takes the namespace with it when it ends; until it is, none is shown. Of the
+// process the kernel shows none either once its first thread has ended, so the thread is asked.
 static bool children_are_elsewhere(void)
 {
     struct stat own = {.st_ino = 0}, theirs = own; // the kernel fills them behind the compiler's back
 
-    if (dock_rawcall(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&own, 0, 0, 0))
+    if (dock_rawcall(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/pid", (long)&own, 0, 0, 0))
         return false; // nothing is shown
-    long err = dock_rawcall(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid_for_children", (long)&theirs,
-                            0, 0, 0);
+    long err = dock_rawcall(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/pid_for_children",
+                            (long)&theirs, 0, 0, 0);
     return err ? err == -ENOENT : theirs.st_ino != own.st_ino;
 }
 
