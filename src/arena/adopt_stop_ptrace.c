@@ -31,6 +31,9 @@
 
 #define CALL_ANEW (-513) // ERESTARTNOINTR of the kernel: a stop of the process came first
 
+#define STANDSTILL_NS 2000000000l // so long a sweep takes no thread
+#define AGAIN_NS 250000000ull     // the watch over it is set anew no sooner
+
 enum { WORKING, ARMED, STOPPED, FAILED, GO_ON };
 
 static struct {
@@ -38,6 +41,7 @@ static struct {
     char *stack; // of the helper
     int helper;
     bool refused;
+    uint64_t number; // of this stop
     const struct dock_fork_steps *steps;
 } stop;
 
@@ -103,8 +107,45 @@ static bool await_stop(struct dock_stop_thread *t)
     }
 }
 
+// While a thread executes a program nobody can seize it, and it waits itself for the end of all others: those
+// that we have seized before wait there for us to take note, who wait for it (ptrace(2), BUGS). So a sweep
+// that stands still is the end of the helper, with which all are let go.
+static struct {
+    int32_t timer;
+    bool set;
+    uint64_t since_ns;
+} watch;
+
+static void watch_for(long ns)
+{
+    struct itimerspec in = {.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
+
+    if (watch.set)
+        dock_rawcall(SYS_timer_settime, watch.timer, 0, (long)&in, 0, 0, 0);
+}
+
+static void watch_again(void)
+{
+    uint64_t now = dock_now_ns();
+
+    if (now - watch.since_ns < AGAIN_NS)
+        return;
+    watch.since_ns = now;
+    watch_for(STANDSTILL_NS);
+}
+
+static void watch_begin(void)
+{
+    struct sigevent end = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+
+    watch.set = !dock_rawcall(SYS_timer_create, CLOCK_MONOTONIC, (long)&end, (long)&watch.timer, 0, 0, 0);
+    watch.since_ns = 0;
+    watch_again();
+}
+
 static enum dock_taken seize(struct dock_stop_thread *t)
 {
+    watch_again();
     long ret = trace(PTRACE_SEIZE, t->tid, 0, 0);
 
     if (ret) {
@@ -130,11 +171,21 @@ static void tell(uint32_t state)
     dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAKE_PRIVATE, 2, 0, 0, 0);
 }
 
+// An exec by a thread that we have not stopped yet has ended the caller: the process has other memory by now.
+static bool runs_another_program(void)
+{
+    uint64_t seen = stop.number;
+    struct iovec to = {&seen, sizeof seen}, from = {&stop.number, sizeof seen};
+    long ret = dock_rawcall(SYS_process_vm_readv, dock_stopping.pid, (long)&to, 1, (long)&from, 1, 0);
+
+    return ret == -EFAULT || seen != stop.number;
+}
+
 // The helper waits for a process that was killed; the process for a helper that was.
 static bool other_is_gone(bool as_helper)
 {
     if (as_helper)
-        return dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid;
+        return dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid || runs_another_program();
     return dock_rawcall(SYS_wait4, stop.helper, 0, __WALL | WNOHANG, 0, 0, 0) != 0;
 }
 
@@ -180,9 +231,11 @@ static bool sweep_all(void)
 {
     int fresh;
 
+    watch_begin();
     do // threads that were running may have made more
         fresh = dock_threads_pass(seize);
     while (fresh > 0);
+    watch_for(0);
     return fresh == 0;
 }
 
@@ -368,6 +421,7 @@ static uint32_t start_helper(int (*body)(void *))
     stop.refused = false;
     if (!dock_stop_prepare() || children_are_elsewhere() || !dock_threads_begin())
         return FAILED;
+    stop.number = dock_now_ns();
     dock_set32(&stop.state, WORKING); // the clone orders it
     // No signal tells of its end: who waits for children as usual does not meet it.
     tid = clone(body, stop.stack + STACK_BYTES, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);

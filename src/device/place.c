@@ -28,12 +28,12 @@ void dock_post_stop(struct dock_post *p)
 }
 
 // The first request of a call: it enters the target's memory for those behind it too.
-static inline bool start(struct dock_post *p, bool places, struct dock_conn *c)
+static inline bool start(struct dock_post *p, struct dock_conn *c)
 {
     struct dock_sq *sq = &p->qp->sq;
 
     p->at_once = DOCK_PUT_ONLY;
-    if (!places || sq->mid || sq->mark || sq->exec != p->pi || dock_link_down() || !c->views ||
+    if (sq->mid || sq->mark || sq->exec != p->pi || dock_link_down() || !c->views ||
         !dock_straight_goes_on(sq) || dock_sq_evicted(sq))
         return false;
     if (__builtin_expect(!dock_straight_enter(sq, c), 0)) {
@@ -54,7 +54,7 @@ static inline bool within_budget(const struct dock_post *p)
 static inline bool may(struct dock_post *p, uint8_t what)
 {
     struct dock_sq *sq = &p->qp->sq;
-    bool goes_on = p->at_once == DOCK_MAY_PLACE ? start(p, sq->places, sq->conn) : within_budget(p);
+    bool goes_on = p->at_once == DOCK_MAY_PLACE ? sq->places && start(p, sq->conn) : within_budget(p);
 
     return goes_on && p->at_once >= what;
 }
@@ -182,8 +182,8 @@ static inline bool may_named(struct dock_post *p, const struct dock_wr *wr)
     struct dock_sq *sq = &p->qp->sq;
     struct dock_conn *c = p->at_once == DOCK_MAY_PLACE ? sq->way : p->way;
 
-    if (!same_way(sq, c, wr) ||
-        !(p->at_once == DOCK_MAY_PLACE ? start(p, sq->places_named, c) : within_budget(p)))
+    if (!sq->places_named || !same_way(sq, c, wr) ||
+        !(p->at_once == DOCK_MAY_PLACE ? start(p, c) : within_budget(p)))
         return false;
     sq->x.target = wr->remote; // for its completion; nothing is begun
     return p->at_once == DOCK_PLACES_ALL;

@@ -33,6 +33,8 @@
 #include "lib/fork.h"
 #include "lib/maps.h"
 
+#define EXECS 60u // of which one in ten meets a stop
+
 static dock_a32 handled;
 
 static void on_signal(int sig)
@@ -584,6 +586,39 @@ static void killed_in_the_middle(void **state)
     }
 }
 
+static void *move_beside(void *arg)
+{
+    move_for_ever(arg);
+    return NULL;
+}
+
+static int exec_beside(void *arg)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, move_beside, NULL))
+        return 1;
+    test_nap_us(*(unsigned *)arg);
+    execl("/bin/true", "true", (char *)NULL);
+    return 2;
+}
+
+// The thread that registers ends in the middle of its stop: the next program does not stand still for it.
+static void an_exec_of_another_thread(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < EXECS; i++) {
+        unsigned us = 3000 + i * 977 % 20000;
+        int status;
+        pid_t child = test_fork(exec_beside, &us);
+        enum test_end end = test_await(child, &status, 20000 * slow_down());
+        if (end == TEST_RUNS || end == TEST_STOPPED)
+            test_kill(child);
+        assert_int_equal(end, TEST_EXITED);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
@@ -599,6 +634,7 @@ int main(void)
         cmocka_unit_test(under_a_debugger),
         cmocka_unit_test(under_gdb_itself),
         cmocka_unit_test(killed_in_the_middle),
+        cmocka_unit_test(an_exec_of_another_thread),
     };
 
     return cmocka_run_group_tests_name("adoption under threads", tests, NULL, NULL);
