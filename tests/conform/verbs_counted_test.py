@@ -20,7 +20,8 @@ import time
 BUILD = os.path.abspath(os.environ.get("DRYDOCK_BUILD", "build/dev"))
 DRYDOCK = os.path.join(BUILD, "bin/drydock")
 DEVICE = os.environ.get("DRYDOCK_NAME", "drydock0")
-PIECE = 65536  # so much is placed at once
+PIECE = 65536  # so much is placed at once,
+LONG_PIECE = 1 << 20  # or this, by a poller that finds nothing else to do
 PORT = 21000 + os.getpid() % 10000
 
 
@@ -34,14 +35,17 @@ def total(pid, field):
     return sum(q[field] for q in show(pid).get("queues", []))
 
 
-def wrong_moments(now, requests, pieces):
-    """In words, what does not fit `requests` requests of so many pieces each, all done and polled."""
+def wrong_moments(now, requests, size):
+    """In words, what does not fit `requests` requests of so many bytes each, all done and polled."""
     at, queues = now["moments"], now["queues"]
     rings = sum(q["rings"] for q in queues)
     completions = sum(q["completions"] for q in queues)
-    known = {"post": requests, "publish": rings, "fetch": requests, "place": requests * pieces, "execute": requests,
+    known = {"post": requests, "publish": rings, "fetch": requests, "execute": requests,
              "complete": completions, "poll": completions, "free": requests}
     wrong = [f"{name} {at.get(name)} (expected {count})" for name, count in known.items() if at.get(name) != count]
+    fewest, most = requests * -(-size // LONG_PIECE), requests * -(-size // PIECE)
+    if not fewest <= at.get("place", 0) <= most:
+        wrong.append(f"place {at.get('place')} (expected {fewest} to {most})")
     if not 0 < rings <= at.get("ring", 0):
         wrong.append(f"ring {at.get('ring')} (at least {rings})")
     return wrong
@@ -86,10 +90,10 @@ def settled(pid, expected):
     return last
 
 
-def settled_moments(pid, requests, pieces):
+def settled_moments(pid, requests, size):
     """What is wrong with the moments, once the client has polled what it was told."""
     end = time.monotonic() + 2
-    while (wrong := wrong_moments(show(pid), requests, pieces)) and time.monotonic() < end:
+    while (wrong := wrong_moments(show(pid), requests, size)) and time.monotonic() < end:
         time.sleep(0.02)
     return wrong
 
@@ -105,7 +109,7 @@ def counted(number, tool, options, queues, size, iterations):
         wait_until("data flows", lambda: total(client.pid, "executed") > 0, 30)
         os.kill(server.pid, signal.SIGSTOP)
         seen = settled(client.pid, claimed)
-        moments = settled_moments(client.pid, queues * iterations, -(-size // PIECE))
+        moments = settled_moments(client.pid, queues * iterations, size)
         os.kill(server.pid, signal.SIGCONT)
         said, _ = client.communicate(timeout=60)
         server.communicate(timeout=60)
