@@ -28,7 +28,7 @@ static inline bool dock_straight_at(const struct dock_lkey *l, uint64_t va, uint
 {
     uint64_t inside = va - l->mapped;
 
-    *from = l->at + inside;
+    *from = (const char *)((uintptr_t)l->at + inside); // a number until it is known to be a place
     return __builtin_expect(inside + len <= l->room && inside <= l->room, 1);
 }
 

@@ -109,7 +109,7 @@ static inline bool dock_direct_write_word(struct dock_conn *c, uint64_t name, ui
 {
     const struct dock_rkey *k = c->written;
     uint64_t inside = raddr - k->mapped, word;
-    char *to = k->base + inside;
+    char *to = (char *)((uintptr_t)k->base + inside); // a number until it is known to be a place
 
     if (__builtin_expect(k->writes != name || inside + 8 > k->room || inside > k->room || (uintptr_t)to & 7 ||
                              dock_acquire64(&k->rec->generation) != k->generation, // pairs with mr.c
