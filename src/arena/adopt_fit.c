@@ -264,26 +264,18 @@ static bool descriptor_pins(const struct dock_adopt *own)
     return pins;
 }
 
-static bool says_none(long fd)
-{
-    char text[24] = "";
-
-    return dock_rawcall(SYS_pread64, fd, (long)text, sizeof text, 0, 0, 0) == 2 && text[0] == '0' &&
-           text[1] == '\n';
-}
-
 // AIO contexts of the whole system are counted; only if there are any one looks for ours.
 static bool any_aio(void)
 {
+    char text[24] = "";
     struct dock_proc count;
-    bool none;
     int err = dock_proc_open(DOCK_PROC_AIO, &count);
 
     if (err)
         return err != -ENOENT; // a kernel without AIO
-    none = says_none(count.fd);
+    long n = dock_rawcall(SYS_pread64, count.fd, (long)text, sizeof text, 0, 0, 0);
     dock_proc_done(&count);
-    return !none;
+    return !(n == 2 && text[0] == '0' && text[1] == '\n');
 }
 
 #ifndef SYS_io_uring_register

@@ -58,14 +58,13 @@ static struct dock_vma answer(const struct query *q, const char *name)
                              .kind = kind_of(name, q->inode)};
 }
 
-// *at is how far it came.
-static int by_query(int fd, uint64_t only, char *text, uint64_t *at, uint64_t hi, dock_vma_each *each,
+static int by_query(int fd, uint64_t only, char *text, uint64_t lo, uint64_t hi, dock_vma_each *each,
                     void *arg)
 {
-    while (*at < hi) {
+    while (lo < hi) {
         struct query q = {.size = sizeof q,
                           .flags = QUERY_OR_NEXT | only,
-                          .addr = *at,
+                          .addr = lo,
                           .name_size = NAME_ROOM,
                           .name_addr = (uintptr_t)text};
         long ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
@@ -81,7 +80,7 @@ static int by_query(int fd, uint64_t only, char *text, uint64_t *at, uint64_t hi
         struct dock_vma v = answer(&q, text);
         if (!each(arg, &v))
             return 0;
-        *at = q.end;
+        lo = q.end;
     }
     return 0;
 }
@@ -178,10 +177,8 @@ int dock_maps_at(uint64_t at, bool named, struct dock_vma *v)
     if (dock_peek32(&no_query) || fd < 0)
         return -ENOTTY;
     ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
-    if (!q.name_size || !named)
-        name[0] = '\0';
     if (!ret)
-        *v = answer(&q, name);
+        *v = answer(&q, q.name_size ? name : "");
     return (int)ret;
 }
 
@@ -192,7 +189,7 @@ int dock_maps_walk_in(struct dock_maps_room *room, uint64_t lo, uint64_t hi, doc
 
     if (ret)
         return ret;
-    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, 0, room->text, &lo, hi, each, arg);
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query((int)maps.fd, 0, room->text, lo, hi, each, arg);
     if (query_is_missing(ret)) {
         dock_set32(&no_query, 1);
         ret = (int)dock_rawcall(SYS_lseek, maps.fd, 0, SEEK_SET, 0, 0, 0);
@@ -217,7 +214,6 @@ static bool keep_first(void *arg, const struct dock_vma *v)
 int dock_maps_of(int pid, uint64_t at, struct dock_vma *v)
 {
     struct dock_maps_room room;
-    uint64_t from = at;
     char path[32];
     int fd, ret;
 
@@ -226,7 +222,7 @@ int dock_maps_of(int pid, uint64_t at, struct dock_vma *v)
     fd = dock_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    ret = dock_peek32(&no_query) ? -ENOTTY : by_query(fd, 0, room.text, &from, at + 1, keep_first, v);
+    ret = dock_peek32(&no_query) ? -ENOTTY : by_query(fd, 0, room.text, at, at + 1, keep_first, v);
     if (query_is_missing(ret)) // it has not moved in the file
         ret = by_text(fd, &room, at, at + 1, keep_first, v);
     dock_close(fd);
@@ -242,7 +238,6 @@ int dock_maps_walk(uint64_t lo, uint64_t hi, dock_vma_each *each, void *arg)
 
 int dock_maps_walk_shared(dock_vma_each *each, void *arg)
 {
-    uint64_t from = 0;
     struct dock_proc maps;
     int ret = dock_proc_open(locked.file, &maps);
 
@@ -250,7 +245,7 @@ int dock_maps_walk_shared(dock_vma_each *each, void *arg)
         return ret;
     ret = dock_peek32(&no_query)
               ? -ENOTTY
-              : by_query((int)maps.fd, WRITABLE | SHARED, locked.text, &from, UINT64_MAX, each, arg);
+              : by_query((int)maps.fd, WRITABLE | SHARED, locked.text, 0, UINT64_MAX, each, arg);
     dock_proc_done(&maps);
     return query_is_missing(ret) ? -ENOTTY : ret;
 }

@@ -18,8 +18,7 @@ static const char *const path[DOCK_PROC_FILES] = {
 struct kept {
     long fd;
     uint64_t inode, device; // inode 0: none
-    bool told;              // since everything stands still, that it is the file,
-    bool seen;              // and `st` what it is
+    bool asked;             // since everything stands still, and `st` is what was answered
     struct stat st;
 };
 
@@ -53,7 +52,7 @@ static bool is_kept(const struct kept *k, struct stat *st)
 
 static void note_answer(struct kept *k, const struct stat *st)
 {
-    k->told = k->seen = true;
+    k->asked = true;
     k->st = *st;
 }
 
@@ -63,7 +62,7 @@ void dock_proc_still(bool still)
 
     all_still = still && page;
     for (unsigned i = 0; page && i < DOCK_PROC_MAPS_OF_CALLS; i++)
-        page[i].told = page[i].seen = false;
+        page[i].asked = false;
 }
 
 bool dock_proc_is(long fd)
@@ -75,8 +74,8 @@ bool dock_proc_is(long fd)
         i++;
     if (!all_still || i == DOCK_PROC_MAPS_OF_CALLS)
         return false;
-    page[i].told = page[i].told || is_kept(&page[i], &page[i].st);
-    return page[i].told;
+    page[i].asked = page[i].asked || is_kept(&page[i], &page[i].st);
+    return page[i].asked;
 }
 
 int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
@@ -85,7 +84,7 @@ int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
     struct dock_proc p = {.st = {.st_ino = 0}}; // the kernel fills it behind the compiler's back
     bool still = name != DOCK_PROC_MAPS_OF_CALLS && all_still;
 
-    if (k && still && k->seen) {
+    if (k && still && k->asked) {
         *out = (struct dock_proc){.fd = k->fd, .st = k->st};
         return 0;
     }

@@ -14,7 +14,7 @@ enum dock_proc_name {
     DOCK_PROC_AIO,           // AIO requests that the system has room for
     DOCK_PROC_PAGES,         // a word for each page
     DOCK_PROC_SIZES,         // of all mappings, of the private writable ones, and others
-    DOCK_PROC_MAPS_OF_CALLS, // as the first, for adopt_change.c: under its lock instead, so never `told`
+    DOCK_PROC_MAPS_OF_CALLS, // as the first, for adopt_change.c: under its lock instead, so never `asked`
     DOCK_PROC_FILES
 };
 
@@ -30,7 +30,7 @@ void dock_proc_done(const struct dock_proc *p);
 // The descriptor that was kept, or -1. The program may have closed it since, and its own file got the number:
 // that may be the same file of another process, so no answer tells. Costs no call.
 long dock_proc_kept(enum dock_proc_name name);
-// From here until `still` is false nothing of the process runs but the caller: what was told once stands.
+// From here until `still` is false nothing of the process runs but the caller: what was asked once stands.
 void dock_proc_still(bool still);
 // Is this descriptor one of these files? Only then.
 bool dock_proc_is(long fd);
