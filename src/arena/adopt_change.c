@@ -199,9 +199,7 @@ static long move_parts(uint64_t from, uint64_t to)
 {
     for (unsigned i = 0; i < seen.parts; i++) {
         const struct part *p = &seen.part[i];
-        long len = (long)(p->hi - p->lo);
-        long at = dock_rawcall(SYS_mremap, (long)p->lo, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
-                               (long)(to + (p->lo - from)), 0);
+        long at = dock_map_move(p->lo, p->hi - p->lo, to + (p->lo - from));
         if (!dock_rawcall_mapped(at))
             return at;
     }

@@ -82,12 +82,6 @@ static void list_ranges(void)
 
 // ---- at the clone: by the helper, nobody else runs
 
-static long remap(uint64_t from, uint64_t len, uint64_t to)
-{
-    return dock_rawcall(SYS_mremap, (long)from, (long)len, (long)len, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to,
-                        0);
-}
-
 // Empty addresses. 0: there are none.
 static uint64_t reserve(uint64_t len)
 {
@@ -120,7 +114,7 @@ static void bring_back(struct range *r)
     long len = (long)(r->hi - r->lo);
 
     dock_rawcall(SYS_munmap, (long)r->lo, len, 0, 0, 0, 0);
-    if (!dock_rawcall_mapped(remap(r->aside, (uint64_t)len, r->lo)) &&
+    if (!dock_rawcall_mapped(dock_map_move(r->aside, (uint64_t)len, r->lo)) &&
         dock_rawcall_mapped(
             dock_rawcall(SYS_mmap, (long)r->lo, len, r->prot, MAP_SHARED | MAP_FIXED, r->fd, (long)r->off)))
         dock_rawcall(SYS_madvise, (long)r->lo, len, MADV_DONTFORK, 0, 0, 0);
@@ -131,7 +125,7 @@ static void bring_back(struct range *r)
 static void lend_one(struct range *r, uint64_t to)
 {
     r->fd = dock_view_leads(&r->a->arena->view) ? r->a->arena->view.fd : -1;
-    if (r->fd < 0 || !dock_rawcall_mapped(remap(r->lo, r->hi - r->lo, to)))
+    if (r->fd < 0 || !dock_rawcall_mapped(dock_map_move(r->lo, r->hi - r->lo, to)))
         return;
     r->aside = to;
     if (!map_lent(r))
@@ -330,7 +324,7 @@ static bool set_aside(struct range *r)
     uint64_t len = r->hi - r->lo, to = reserve(len);
 
     r->aside = 0;
-    if (!to || !dock_rawcall_mapped(remap(r->lo, len, to)))
+    if (!to || !dock_rawcall_mapped(dock_map_move(r->lo, len, to)))
         return false;
     r->aside = to;
     return r->prot & PROT_READ || !dock_rawcall(SYS_mprotect, (long)to, (long)len, PROT_READ, 0, 0, 0);

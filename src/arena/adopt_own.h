@@ -63,6 +63,13 @@ static inline long dock_map_private(uint64_t at, uint64_t len, uint32_t prot, in
                         -1, 0);
 }
 
+// A mapping, or several, to `to`, whatever was there: as SYS_mremap says.
+static inline long dock_map_move(uint64_t from, uint64_t len, uint64_t to)
+{
+    return dock_rawcall(SYS_mremap, (long)from, (long)len, (long)len, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to,
+                        0);
+}
+
 // ---- adopt_mirror.c: windows of the arena file that stand for an aligned part of the address space
 #define DOCK_REF_LINGERS (1u << 31) // adopted, and held by nobody
 

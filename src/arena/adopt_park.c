@@ -24,12 +24,6 @@ uint32_t dock_park_pieces;
 
 extern dock_memory_asked_p dock_memory_asked __attribute__((weak)); // the shim's, if it is there
 
-static long remap(uint64_t from, uint64_t len, uint64_t to)
-{
-    return dock_rawcall(SYS_mremap, (long)from, (long)len, (long)len, MREMAP_MAYMOVE | MREMAP_FIXED, (long)to,
-                        0);
-}
-
 // ---- which wait
 
 uint64_t dock_park_bytes(const struct dock_adopt *a)
@@ -186,12 +180,12 @@ static void restore(uint64_t lo, uint64_t len, uint32_t prot, int fd, uint64_t o
 // caller's stack, for the device's own structures may be there with them.
 static bool change_places(uint64_t lo, uint64_t len, uint64_t aside, uint32_t prot, int fd, uint64_t off)
 {
-    if (!dock_rawcall_mapped(remap(lo, len, aside)))
+    if (!dock_rawcall_mapped(dock_map_move(lo, len, aside)))
         return false;
     if (dock_rawcall_mapped(
             dock_rawcall(SYS_mmap, (long)lo, (long)len, prot, MAP_SHARED | MAP_FIXED, fd, (long)off)))
         return true;
-    if (!dock_rawcall_mapped(remap(aside, len, lo)))
+    if (!dock_rawcall_mapped(dock_map_move(aside, len, lo)))
         restore(lo, len, prot, fd, off);
     return false;
 }
@@ -218,7 +212,7 @@ static bool bring(uint64_t from, uint64_t len, uint64_t to)
 {
     for (uint64_t done = 0, step; done < len; done += step) {
         step = len - done;
-        while (!dock_rawcall_mapped(remap(from + done, step, to + done)))
+        while (!dock_rawcall_mapped(dock_map_move(from + done, step, to + done)))
             if ((step = step / 2 & ~(dock_page() - 1)) == 0)
                 return false;
     }
