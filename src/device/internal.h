@@ -57,7 +57,6 @@ struct dock_sq {
     bool mid;                   // `x` is started, in pieces or waiting for its receiver
     bool straight;              // of its making: small WRITEs may go the short way (fast.c)
     bool places;                // of its making: and requests may be executed while they are posted (place.c)
-    bool places_named;          // the same of an RM queue
     uint8_t blocks;             // of the WQE in `x`
     uint8_t stall, rnr_tries, timeout_tries;
     uint64_t deadline_ns;

@@ -598,19 +598,20 @@ int dock_mr_deregister(struct dock_mr *mr)
 
     dock_uncancelled_begin(); // once, instead of at each lock
     err = close_keys(dev, mr);
-    if (!err) {
-        if (adopt) {
-            dock_adopt_lock();
-            dev->adopt.whole -= holds_nothing(mr);
-        }
-        leave_memory(dev, mr);
-        if (adopt)
-            dock_adopt_unlock();
-        dock_tid_give(dev, mr);
-        dock_count_down(dev, &dev->n_mr);
-        dock_pd_drop(dev, mr->pd);
-        free(mr);
+    if (err)
+        goto out;
+    if (adopt) {
+        dock_adopt_lock();
+        dev->adopt.whole -= holds_nothing(mr);
     }
+    leave_memory(dev, mr);
+    if (adopt)
+        dock_adopt_unlock();
+    dock_tid_give(dev, mr);
+    dock_count_down(dev, &dev->n_mr);
+    dock_pd_drop(dev, mr->pd);
+    free(mr);
+out:
     dock_uncancelled_end();
     return err;
 }

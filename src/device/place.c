@@ -182,7 +182,7 @@ static inline bool may_named(struct dock_post *p, const struct dock_wr *wr)
     struct dock_sq *sq = &p->qp->sq;
     struct dock_conn *c = p->at_once == DOCK_MAY_PLACE ? sq->way : p->way;
 
-    if (!sq->places_named || !same_way(sq, c, wr) ||
+    if (!sq->places || !same_way(sq, c, wr) ||
         !(p->at_once == DOCK_MAY_PLACE ? start(p, c) : within_budget(p)))
         return false;
     sq->x.target = wr->remote; // for its completion; nothing is begun

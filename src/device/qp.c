@@ -159,8 +159,7 @@ static void init_sq(struct dock_qp *qp)
     sq->straight = sq->conn && direct && !sq->post.xrc;
     sq->me = qp->dev->waiter.me;
     sq->record = &qp->dev->ids_table.rec[dock_who_slot(sq->me)];
-    sq->places = sq->straight && !sq->post.free_early;
-    sq->places_named = qp->attr.service == DOCK_RM && direct && !sq->post.free_early;
+    sq->places = (sq->straight || (direct && qp->attr.service == DOCK_RM)) && !sq->post.free_early;
     sq->lkey = qp->dev->lkeys;
     sq->domain = dock_lkey_name(qp->attr.pd, 0);
     qp->raw_seen = dock_peek32(&sq->post.pi);

@@ -97,7 +97,7 @@ static inline void dock_slot_message(struct dock_post *p, const struct dock_wr *
     memcpy(b + 40, &wr->imm, 8);
     if (in_line)
         dock_slot_copy(b + 48, wr->sge->addr, wr->inline_len);
-    if (!in_line)
+    else
         dock_slot_sge(b, wr->sge);
 }
 
