@@ -82,13 +82,19 @@ static int without_room(void *arg)
     return 0;
 }
 
-static void a_full_file_system_refuses_the_registration(void **state)
+static int status_of(int (*body)(void *), void *arg)
 {
     int status;
-    pid_t child = test_fork(without_room, NULL);
+
+    assert_int_equal(test_await(test_fork(body, arg), &status, 20000 * slow_down()), TEST_EXITED);
+    return status;
+}
+
+static void a_full_file_system_refuses_the_registration(void **state)
+{
+    int status = status_of(without_room, NULL);
 
     (void)state;
-    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
     if (status == 77)
         skip();
     assert_int_equal(status, 0);
@@ -116,12 +122,8 @@ static int without_descriptors(void *arg)
 
 static void without_a_descriptor_memory_stays_plain(void **state)
 {
-    int status;
-    pid_t child = test_fork(without_descriptors, NULL);
-
     (void)state;
-    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(without_descriptors, NULL), 0);
 }
 
 static char initialised[PAGES * PAGE] = {1, 2, 3}, zeroed[PAGES * PAGE];
@@ -281,11 +283,9 @@ static int first_thread_ends(void *arg)
 
 static void not_beside_userfaultfd_when_the_first_thread_has_ended(void **state)
 {
-    int status;
-    pid_t child = test_fork(first_thread_ends, NULL);
+    int status = status_of(first_thread_ends, NULL);
 
     (void)state;
-    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
     if (status == 77)
         skip();
     assert_int_equal(status, 0);
@@ -387,12 +387,10 @@ static int where_rings_are_refused(void *arg)
 static void a_refused_question_is_no_ring(void **state)
 {
     static const uint32_t answers[] = {EOPNOTSUPP, EPERM, ENOSYS, EINVAL, ENOTTY};
-    int status;
 
     (void)state;
     for (unsigned i = 0; i < sizeof answers / sizeof *answers; i++) {
-        pid_t child = test_fork(where_rings_are_refused, (void *)(uintptr_t)&answers[i]);
-        assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
+        int status = status_of(where_rings_are_refused, (void *)(uintptr_t)&answers[i]);
         if (status == 77)
             skip();
         if (status)
@@ -606,12 +604,8 @@ static int read_only_without_room_for_data(void *arg)
 
 static void memory_that_may_not_be_made_writable_stays(void **state)
 {
-    int status;
-    pid_t child = test_fork(read_only_without_room_for_data, NULL);
-
     (void)state;
-    assert_int_equal(test_await(child, &status, 20000 * slow_down()), TEST_EXITED);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(read_only_without_room_for_data, NULL), 0);
 }
 
 static int wait_for_the_end(void *arg)
