@@ -151,9 +151,9 @@ put()
     times "8-byte WRITE, single, memory of malloc" plain-single cma "UCX put, cma" 50
 }
 
-# half_round TOOL NAME: t_typical (column 5, in microseconds) of a latency test, noted as NAME in nanoseconds, with the bare
-# lines of the same moments. A virtual machine's processors come near each other and go away: a figure counts where bare
-# lines took about as long before it and behind it.
+# half_round TOOL NAME OP: t_typical (column 5, in microseconds) of a latency test, noted as NAME in nanoseconds, with the
+# bare lines and the device's own ping-pong by OP of the same moments. A virtual machine's processors come near each other
+# and go away: a figure counts where bare lines took about as long before it and behind it.
 half_round()
 {
     local row="8-byte WRITE ping-pong, half a round" tries=0 kept=0 figure before after
@@ -168,22 +168,21 @@ half_round()
         kept=$((kept + 1))
         note "$2" "$(awk -v f="$figure" 'BEGIN { print f * 1000 }')"
         note "$2-lines" "$(awk -v b="$before" -v a="$after" 'BEGIN { print (b + a) / 2 }')"
-        note "$2-write" "$(field before "$row")"
-        note "$2-send" "$(field before "8-byte SEND ping-pong, half a round")"
+        note "$2-device" "$(field before "8-byte $3 ping-pong, half a round")"
     done
     [ $kept -eq "$runs" ] || miss "$kept of $runs runs of $1: the processors did not stay where they were"
 }
 
 latency()
 {
-    half_round ib_write_lat write_lat
-    half_round ib_send_lat send_lat
+    half_round ib_write_lat write_lat WRITE
+    half_round ib_send_lat send_lat SEND
     above "ib_write_lat 8 bytes, half a round" write_lat write_lat-lines "bare cache lines" 45
-    above "the device's own WRITE in the same moments" write_lat-write write_lat-lines "bare cache lines" ""
-    above "perftest's and verbs' share of it" write_lat write_lat-write "the device's own ping-pong" ""
+    above "the device's own WRITE in the same moments" write_lat-device write_lat-lines "bare cache lines" ""
+    above "perftest's and verbs' share of it" write_lat write_lat-device "the device's own ping-pong" ""
     above "ib_send_lat 8 bytes, half a round" send_lat send_lat-lines "bare cache lines" 80
-    above "the device's own SEND in the same moments" send_lat-send send_lat-lines "bare cache lines" ""
-    above "perftest's and verbs' share of it" send_lat send_lat-send "the device's own ping-pong" ""
+    above "the device's own SEND in the same moments" send_lat-device send_lat-lines "bare cache lines" ""
+    above "perftest's and verbs' share of it" send_lat send_lat-device "the device's own ping-pong" ""
 }
 
 # MB of perftest are 2^20 bytes; its average is column 4. The limit is memcpy in memory as perftest has it: of malloc
