@@ -2,6 +2,7 @@
 // Bytes that a CPU may poll, word by word. memcpy is no answer: for 2 bytes and for 9 to 16 or 17 to 32 it
 // stores some of them twice, by pieces that overlap, and the second store undoes what the receiver did in
 // between.
+#include "fabric/bulk.h"
 #include "fabric/direct.h"
 
 // Programs poll the last byte of a WRITE, though nobody promises it to them: all of it is there then, as it
@@ -79,7 +80,10 @@ static void long_copy(char *to, const char *from, size_t n)
         bytes_of_a_word(to, from, n);
         return;
     }
-    memcpy(to, from, n - end);
+    if (n < DOCK_BULK)
+        memcpy(to, from, n - end);
+    else
+        dock_bulk_copy(to, from, n - end);
     dock_fence_store();
     end_of_copy(to + n - end, from + n - end, end);
 }

@@ -19,8 +19,9 @@
 
 #include "fabric/direct.h"
 
-#define STEPS 100000u
-#define LONGEST 4096u
+#define STEPS 200000u
+#define LONGEST 70000u
+#define EDGE 128u // bytes beside a copy that it must not touch
 
 static const struct row {
     unsigned at, n, word; // where in a cache line, how many bytes, of words of how many
@@ -127,7 +128,7 @@ static void long_copy_in_steps(char *mem, unsigned at, unsigned n)
     pid_t child;
     bool on;
 
-    memset(mem, 0, 2 * LONGEST);
+    memset(mem, 0, at + n + 1);
     child = start(mem + at, n);
     do {
         on = step(child);
@@ -142,7 +143,7 @@ static void long_copy_in_steps(char *mem, unsigned at, unsigned n)
 
 static void a_long_copy_ends_with_its_last_byte(void **state)
 {
-    static const unsigned sizes[] = {15, 33, 63, 65, 66, 68, 71, 96, 128, 200, 257, 1000, 2049, LONGEST};
+    static const unsigned sizes[] = {15, 33, 63, 65, 66, 68, 71, 96, 128, 200, 257, 1000, 2049, 4096};
     char *mem = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     (void)state;
@@ -158,11 +159,51 @@ static void a_long_copy_ends_with_its_last_byte(void **state)
     munmap(mem, 2 * LONGEST);
 }
 
+// The second of two of one length begins with its end.
+static void a_bulk_copy_ends_with_its_last_byte(void **state)
+{
+    static const unsigned sizes[] = {32768, 65536, LONGEST};
+    char *mem = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    static char from[LONGEST], to[LONGEST];
+
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); // its memcpy takes hundreds of thousands of steps
+#endif
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (unsigned turn = 0; turn < 2; turn++) { // the child begins where this thread is
+            long_copy_in_steps(mem, turn * 8, sizes[i]);
+            dock_direct_copy(to, from, sizes[i]);
+        }
+    munmap(mem, 2 * LONGEST);
+}
+
+static void bulk_copies_are_whole(void **state)
+{
+    static char from[LONGEST + 64], to[LONGEST + 64 + 2 * EDGE], want[sizeof to];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof from; i++)
+        from[i] = (char)(i * 31 + i / 251);
+    for (unsigned n = 2000; n < LONGEST; n += n < 5000 ? 41 : n / 13)
+        for (unsigned at = 0; at < 64 * 8; at += 11) {
+            char *place = to + EDGE + at / 8;
+            memset(to, 0x77, sizeof to);
+            memset(want, 0x77, sizeof want);
+            memcpy(want + (place - to), from + at % 9, n);
+            dock_direct_copy(place, from + at % 9, n);
+            if (memcmp(to, want, sizeof to))
+                fail_msg("%u bytes at %u from %u came wrong", n, at / 8, at % 9);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_word_is_stored_once),
         cmocka_unit_test(a_long_copy_ends_with_its_last_byte),
+        cmocka_unit_test(a_bulk_copy_ends_with_its_last_byte),
+        cmocka_unit_test(bulk_copies_are_whole),
     };
 
     return cmocka_run_group_tests_name("copies", tests, NULL, NULL);

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#ifndef DOCK_FABRIC_BULK_H
+#define DOCK_FABRIC_BULK_H
+
+#include <stddef.h>
+
+#define DOCK_BULK 2048u // bytes from which on a copy is one of these
+
+// As memcpy. From 31 KiB on what is stored first may be the beginning or the end.
+void dock_bulk_copy(char *to, const char *from, size_t n);
+
+#endif
