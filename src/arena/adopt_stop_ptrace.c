@@ -42,6 +42,7 @@ static struct {
     int helper;
     bool refused;
     uint64_t number; // of this stop
+    bool readable;   // by the helper, when it began
     const struct dock_fork_steps *steps;
 } stop;
 
@@ -134,13 +135,15 @@ static void watch_again(void)
     watch_for(STANDSTILL_NS);
 }
 
-static void watch_begin(void)
+// false: the kernel has no timer left, and without one nothing may be stopped.
+static bool watch_begin(void)
 {
     struct sigevent end = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
 
     watch.set = !dock_rawcall(SYS_timer_create, CLOCK_MONOTONIC, (long)&end, (long)&watch.timer, 0, 0, 0);
     watch.since_ns = 0;
     watch_again();
+    return watch.set;
 }
 
 static enum dock_taken seize(struct dock_stop_thread *t)
@@ -171,51 +174,61 @@ static void tell(uint32_t state)
     dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAKE_PRIVATE, 2, 0, 0, 0);
 }
 
-// An exec by a thread that we have not stopped yet has ended the caller: the process has other memory by now.
-static bool runs_another_program(void)
+// Does the process have the memory that we have?
+static bool reads_as_we_do(void)
 {
-    uint64_t seen = stop.number;
+    uint64_t seen = 0;
     struct iovec to = {&seen, sizeof seen}, from = {&stop.number, sizeof seen};
     long ret = dock_rawcall(SYS_process_vm_readv, dock_stopping.pid, (long)&to, 1, (long)&from, 1, 0);
 
-    return ret == -EFAULT || seen != stop.number;
+    return ret == (long)sizeof seen && seen == stop.number;
 }
 
-// The helper waits for a process that was killed; the process for a helper that was.
-static bool other_is_gone(bool as_helper)
+// The caller of a fork is not traced by now. An exec by a thread that was not stopped has ended it, and the
+// process has other memory, which we may not even be allowed to read.
+static bool forker_is_gone(void)
 {
-    if (as_helper)
-        return dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid || runs_another_program();
-    return dock_rawcall(SYS_wait4, stop.helper, 0, __WALL | WNOHANG, 0, 0, 0) != 0;
+    return dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid ||
+           (stop.readable && !reads_as_we_do());
 }
 
 // A stop of the whole process, by SIGSTOP for instance, would keep the caller in the middle of ours; and the
 // process would not count as stopped, since we hold the others. So the caller goes on for now: it stops with
-// them when all are let go.
-static void keep_caller_going(void)
+// them when all are let go. Who is not ours to wait for has ended, or his number is another thread's.
+static bool caller_is_gone(void)
 {
     int status = 0; // the kernel fills it behind the compiler's back
+    long ret;
 
-    while (dock_rawcall(SYS_wait4, dock_stopping.caller, (long)&status, __WALL | WNOHANG, 0, 0, 0) ==
+    while ((ret = dock_rawcall(SYS_wait4, dock_stopping.caller, (long)&status, __WALL | WNOHANG, 0, 0, 0)) ==
                dock_stopping.caller &&
            WIFSTOPPED(status))
         trace(PTRACE_CONT, dock_stopping.caller, 0, status >> 16 ? 0 : WSTOPSIG(status));
+    return ret || forker_is_gone();
 }
 
-// Until the state is another than `was`, or an end that nobody should see.
-static uint32_t await_state(uint32_t was, uint64_t patience_ns)
+// A stop of the process group may have met it before it left the group: no SIGCONT to the group wakes it
+// then.
+static bool helper_is_gone(void)
+{
+    if (dock_rawcall(SYS_wait4, stop.helper, 0, __WALL | WNOHANG, 0, 0, 0))
+        return true;
+    dock_rawcall(SYS_kill, stop.helper, SIGCONT, 0, 0, 0, 0);
+    return false;
+}
+
+// Until the state is another than `was`, or an end of the other one that nobody should see: the helper waits
+// for a process that was killed, the process for a helper that was.
+static uint32_t await_state(uint32_t was, uint64_t patience_ns, bool (*other_is_gone)(void))
 {
     uint64_t start = dock_now_ns();
     uint32_t now;
 
     while ((now = dock_acquire32(&stop.state)) == was) {
         struct timespec t = {.tv_nsec = TEND_NS};
-        if (was == STOPPED)
-            keep_caller_going();
         if (dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAIT_PRIVATE, was, (long)&t, 0, 0) ==
                 -ETIMEDOUT &&
-            (other_is_gone(was == STOPPED) || dock_now_ns() - start > patience_ns) &&
-            dock_acquire32(&stop.state) == was)
+            (other_is_gone() || dock_now_ns() - start > patience_ns) && dock_acquire32(&stop.state) == was)
             return FAILED;
     }
     return now;
@@ -231,7 +244,8 @@ static bool sweep_all(void)
 {
     int fresh;
 
-    watch_begin();
+    if (!watch_begin())
+        return false;
     do // threads that were running may have made more
         fresh = dock_threads_pass(seize);
     while (fresh > 0);
@@ -251,13 +265,14 @@ static int __attribute__((no_sanitize_address)) helper(void *arg)
 
     (void)arg;
     leave_group();
+    stop.readable = reads_as_we_do();
     // Not interrupted. Who would trace it now, and wait for the others for ever, is told that he cannot. It
     // is let go by our end.
-    trace(PTRACE_SEIZE, dock_stopping.caller, 0, 0);
-    all = sweep_all();
+    stop.refused = trace(PTRACE_SEIZE, dock_stopping.caller, 0, 0);
+    all = !stop.refused && sweep_all();
     if (all) {
         tell(STOPPED);
-        await_state(STOPPED, UINT64_MAX);
+        await_state(STOPPED, UINT64_MAX, caller_is_gone);
     }
     let_go();
     if (!all)
@@ -354,6 +369,7 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
 
     (void)arg;
     leave_group();
+    stop.readable = reads_as_we_do();
     if (trace(PTRACE_SEIZE, t.tid, 0, PTRACE_O_TRACESYSGOOD)) {
         tell(FAILED);
         return 0;
@@ -367,7 +383,7 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
     dock_publish32(&stop.state, all ? STOPPED : FAILED); // it is the caller's again: nobody waits for it
     trace(PTRACE_DETACH, t.tid, 0, t.signal);
     if (all) {
-        if (await_state(STOPPED, FORK_PATIENCE_NS) == FAILED)
+        if (await_state(STOPPED, FORK_PATIENCE_NS, forker_is_gone) == FAILED)
             dock_publish32(&stop.state, FAILED); // so the parent is told that they ran on
         let_go();
     }
@@ -428,7 +444,7 @@ static uint32_t start_helper(int (*body)(void *))
     if (tid < 0)
         return FAILED;
     stop.helper = tid;
-    uint32_t state = await_state(WORKING, UINT64_MAX);
+    uint32_t state = await_state(WORKING, UINT64_MAX, helper_is_gone);
     if (state == FAILED)
         reap();
     return state;

@@ -9,11 +9,17 @@
 
 #include <cmocka.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +34,7 @@
 static struct {
     dock_a64 registered;
     dock_a32 over, group;
+    dock_a32 listener; // of the filter, one more: the number of its descriptor in the child
 } * shared;
 
 static void *busy(void *arg)
@@ -117,6 +124,118 @@ static void its_process_group(void **state)
     each_stop_is_told(true);
 }
 
+// Who calls setpgid waits until we say that it may: the one call of the helper before it traces anybody.
+static bool ask_before_a_group_is_left(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setpgid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog p = {.len = 4, .filter = code};
+    long fd = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                  ? -1
+                  : syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                            SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &p);
+
+    if (fd >= 0)
+        dock_set32(&shared->listener, (uint32_t)fd + 1);
+    return fd >= 0;
+}
+
+static int register_once(void *arg)
+{
+    static dock_a64 turns;
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    pthread_t t;
+    uint32_t pd;
+
+    (void)arg;
+    setenv("DRYDOCK_ADOPT", "inner", 1);
+    if (setpgid(0, 0) || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd) ||
+        pthread_create(&t, NULL, busy, &turns))
+        return 2;
+    if (dev->adopt.mode == DOCK_ADOPT_OFF || !ask_before_a_group_is_left())
+        return 77;
+    memset(p, 1, LEN);
+    if (dock_mr_register(dev, pd, (uintptr_t)p, LEN, (uintptr_t)p, DOCK_ACCESS_LOCAL_WRITE, &mr))
+        return 3;
+    return maps_look(p, LEN).adopted == LEN ? 0 : 4;
+}
+
+// The child's listener, as ours. -1: it has none.
+static int take_listener(pid_t child, int *status)
+{
+    uint64_t until = dock_now_ns() + 10000000000ull * test_slow();
+    int fd = -1, pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+
+    while (!dock_peek32(&shared->listener) && test_look(child, status) == TEST_RUNS && dock_now_ns() < until)
+        test_nap_us(1000);
+    if (pidfd >= 0 && dock_peek32(&shared->listener))
+        fd = (int)syscall(SYS_pidfd_getfd, pidfd, dock_peek32(&shared->listener) - 1, 0);
+    close(pidfd);
+    return fd;
+}
+
+// The number of who asks; 0: nobody does in that time.
+static pid_t await_asker(int fd, unsigned ms, uint64_t *id)
+{
+    struct seccomp_notif asked = {.id = 0};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    if (poll(&p, 1, (int)ms) != 1 || ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked))
+        return 0;
+    *id = asked.id;
+    return (pid_t)asked.pid;
+}
+
+static void let_leave(int fd, uint64_t id)
+{
+    struct seccomp_notif_resp go_on = {.id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+
+    ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &go_on);
+}
+
+static void a_group_that_the_helper_is_about_to_leave(void **state)
+{
+    unsigned ms = 10000 * test_slow();
+    enum test_end stopped, end = TEST_RUNS;
+    uint64_t until = dock_now_ns() + 2 * ms * 1000000ull, id;
+    int status = 0;
+
+    (void)state;
+    dock_set32(&shared->listener, 0);
+    pid_t child = test_fork(register_once, NULL);
+    int fd = take_listener(child, &status);
+    if (fd < 0) { // no such filters here, or no adoption
+        test_kill(child);
+        skip();
+    }
+    pid_t helper = await_asker(fd, ms, &id);
+    kill(-child, SIGSTOP);
+    stopped = test_await(child, &status, ms);
+    let_leave(fd, id);
+    while (helper && getpgid(helper) == child && dock_now_ns() < until)
+        test_nap_us(500);
+    kill(-child, SIGCONT);
+    while ((end = test_look(child, &status)) == TEST_RUNS && dock_now_ns() < until)
+        if (await_asker(fd, 10, &id)) // those of later stops
+            let_leave(fd, id);
+    if (end != TEST_EXITED) {
+        test_kill(child);
+        if (helper)
+            kill(helper, SIGKILL);
+    }
+    close(fd);
+    assert_true(helper);
+    assert_int_equal(stopped, TEST_STOPPED);
+    assert_int_equal(end, TEST_EXITED);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
@@ -124,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_process_alone),
         cmocka_unit_test(its_process_group),
+        cmocka_unit_test(a_group_that_the_helper_is_about_to_leave),
     };
 
     shared = test_shared(sizeof *shared);
