@@ -202,13 +202,16 @@ static bool await_child(int child, uint64_t patience_ns)
 }
 
 // The forking thread has not seen its child yet: it waits here, so that nothing of its own changes either.
-static bool made(long child, uint64_t patience_ns)
+// There may be none, or none any more. Nobody waits a second time.
+static bool made(long child)
 {
-    long fd = dock_rawcall(SYS_pidfd_open, child, 0, 0, 0, 0, 0);
-    bool done = await_child(fd < 0 ? -1 : (int)fd, patience_ns);
+    long fd = child > 0 ? dock_rawcall(SYS_pidfd_open, child, 0, 0, 0, 0, 0) : -ESRCH;
+    bool done = fd == -ESRCH || await_child(fd < 0 ? -1 : (int)fd, DOCK_FORK_PATIENCE_NS);
 
     if (fd >= 0)
         dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
+    close_end(1);
+    close_end(0);
     return done;
 }
 
@@ -262,7 +265,10 @@ static void leave(bool in_child)
 static void parent(void)
 {
     take_back(); // else it is done: the helper may have been killed
-    await_child(-1, UINT64_MAX);
+    if (!await_child(-1, dock_stop_is_alone() ? UINT64_MAX : DOCK_FORK_PATIENCE_NS)) {
+        close_end(0);
+        tell_of_threads();
+    }
     for (unsigned i = 0; i < at_fork.ranges; i++)
         dock_count64(&at_fork.range[i].a->counts->forked_bytes, at_fork.range[i].hi - at_fork.range[i].lo);
     leave(false);

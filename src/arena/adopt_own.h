@@ -216,12 +216,15 @@ void dock_stop_end(struct dock_adopt *a);
 bool dock_stop_is_alone(void); // in a stop: there were no threads but engines to stop
 // What is to be done at the clone of a fork, while all threads stand still, the forking one too: by another
 // process that shares the address space. `lend` before it and `take_back` behind it, again if it is made
-// anew; `made` when there is a child. false: that took longer than `patience_ns`.
+// anew; `made` with what the call returned, a child or an error. false: it took longer than the patience
+// below.
 struct dock_fork_steps {
     void (*lend)(void);
     void (*take_back)(void);
-    bool (*made)(long child, uint64_t patience_ns);
+    bool (*made)(long child);
 };
+
+#define DOCK_FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what may hold it up
 
 // For fork's handlers: the others stand still from the moment the child is made, until dock_stop_forked in
 // the parent; the views' lock is held as long. false: they cannot be stopped, and run on.

@@ -27,8 +27,6 @@
 
 #define TEND_NS 10000000 // between two looks at each other
 
-#define FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what else may hold it up
-
 #define CALL_ANEW (-513) // ERESTARTNOINTR of the kernel: a stop of the process came first
 
 #define STANDSTILL_NS 2000000000l // so long a sweep takes no thread
@@ -184,17 +182,12 @@ static bool reads_as_we_do(void)
     return ret == (long)sizeof seen && seen == stop.number;
 }
 
-// The caller of a fork is not traced by now. An exec by a thread that was not stopped has ended it, and the
-// process has other memory, which we may not even be allowed to read.
-static bool forker_is_gone(void)
-{
-    return dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid ||
-           (stop.readable && !reads_as_we_do());
-}
-
 // A stop of the whole process, by SIGSTOP for instance, would keep the caller in the middle of ours; and the
 // process would not count as stopped, since we hold the others. So the caller goes on for now: it stops with
-// them when all are let go. Who is not ours to wait for has ended, or his number is another thread's.
+// them when all are let go.
+//
+// Who is not ours to wait for has ended, or his number is another thread's, by an exec that we have not
+// stopped. Then the process has other memory, which we may not even be allowed to read.
 static bool caller_is_gone(void)
 {
     int status = 0; // the kernel fills it behind the compiler's back
@@ -204,7 +197,8 @@ static bool caller_is_gone(void)
                dock_stopping.caller &&
            WIFSTOPPED(status))
         trace(PTRACE_CONT, dock_stopping.caller, 0, status >> 16 ? 0 : WSTOPSIG(status));
-    return ret || forker_is_gone();
+    return ret || dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid ||
+           (stop.readable && !reads_as_we_do());
 }
 
 // A stop of the process group may have met it before it left the group: no SIGCONT to the group wakes it
@@ -238,6 +232,7 @@ static void let_go(void)
 {
     for (uint32_t i = 0; i < dock_stopping.threads; i++)
         trace(PTRACE_DETACH, dock_stopping.thread[i].tid, 0, dock_stopping.thread[i].signal);
+    dock_stopping.threads = 0;
 }
 
 static bool sweep_all(void)
@@ -284,8 +279,7 @@ static int __attribute__((no_sanitize_address)) helper(void *arg)
 // runs behind ours may make one.
 static bool copies_process(const struct __ptrace_syscall_info *info)
 {
-    uint64_t flags = 0;
-    struct iovec to = {&flags, sizeof flags}, from = {(void *)(uintptr_t)info->entry.args[0], sizeof flags};
+    uint64_t flags; // the kernel fills it behind the compiler's back
 
 #ifdef SYS_fork
     if (info->entry.nr == SYS_fork)
@@ -295,7 +289,8 @@ static bool copies_process(const struct __ptrace_syscall_info *info)
         return !(info->entry.args[0] & CLONE_VM);
     if (info->entry.nr != SYS_clone3)
         return false;
-    dock_rawcall(SYS_process_vm_readv, dock_stopping.pid, (long)&to, 1, (long)&from, 1, 0);
+    flags = CLONE_VM; // where they cannot be read the call fails
+    trace(PTRACE_PEEKDATA, dock_stopping.caller, (long)info->entry.args[0], (long)&flags);
     return !(flags & CLONE_VM);
 }
 
@@ -350,16 +345,20 @@ static long follow_through_clone(const struct dock_stop_thread *t)
     return (long)info.exit.rval;
 }
 
+// A call that is made anew comes behind a stop of the process, for which nobody may be held.
 static bool fork_stopped(struct dock_stop_thread *t)
 {
-    long child;
+    long child = CALL_ANEW;
 
-    do {
+    while (child == CALL_ANEW) {
+        let_go();
+        if (!follow_to_clone(t) || !sweep_all())
+            return false;
         stop.steps->lend();
         child = follow_through_clone(t);
         stop.steps->take_back();
-    } while (child == CALL_ANEW && follow_to_clone(t));
-    return child <= 0 || stop.steps->made(child, FORK_PATIENCE_NS);
+    }
+    return stop.steps->made(child);
 }
 
 static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
@@ -376,14 +375,14 @@ static int __attribute__((no_sanitize_address)) fork_helper(void *arg)
     }
     if (!trace(PTRACE_INTERRUPT, t.tid, 0, 0) && await_stop(&t)) {
         tell(ARMED);
-        all = follow_to_clone(&t) && sweep_all() && fork_stopped(&t);
+        all = fork_stopped(&t);
     }
     if (!all)
         let_go();
     dock_publish32(&stop.state, all ? STOPPED : FAILED); // it is the caller's again: nobody waits for it
-    trace(PTRACE_DETACH, t.tid, 0, t.signal);
+    trace(all ? PTRACE_CONT : PTRACE_DETACH, t.tid, 0, t.signal);
     if (all) {
-        if (await_state(STOPPED, FORK_PATIENCE_NS, forker_is_gone) == FAILED)
+        if (await_state(STOPPED, DOCK_FORK_PATIENCE_NS, caller_is_gone) == FAILED)
             dock_publish32(&stop.state, FAILED); // so the parent is told that they ran on
         let_go();
     }

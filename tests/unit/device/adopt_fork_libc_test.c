@@ -11,6 +11,9 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -245,14 +248,29 @@ static void *flush_all(void *arg)
     return NULL;
 }
 
-static int child_without_handlers(void *arg)
+// No child for this thread from here on; helpers and threads share its memory.
+static bool refuse_copies(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog p = {.len = 6, .filter = code};
+
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
+static int beside_a_child_without_handlers(bool refused)
 {
     char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int err = open_device("inner");
     FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = make_a_child});
     pthread_t t;
 
-    (void)arg;
     if (err || !f || !hold(p, LEN) || maps_look(p, LEN).adopted != LEN)
         return err ? err : 2;
     memset(p, 5, LEN);
@@ -262,16 +280,30 @@ static int child_without_handlers(void *arg)
         return 3;
     while (!dock_acquire32(&beside.flushing))
         test_nap_us(1000);
+    if (refused && !refuse_copies())
+        return 77;
     pid_t child = fork();
     if (child == 0)
         _exit(p[LEN - 1] != 5);
-    err = ended(child);
+    err = refused ? child != -1 : ended(child);
     if (beside.child <= 0 || waitpid(beside.child, NULL, WNOHANG)) // it must have been there all the time
         return 4;
     dock_set32(&beside.over, 1);
     pthread_join(t, NULL);
     waitpid(beside.child, NULL, 0);
     return err;
+}
+
+static int child_without_handlers(void *arg)
+{
+    (void)arg;
+    return beside_a_child_without_handlers(false);
+}
+
+static int fork_that_is_refused(void *arg)
+{
+    (void)arg;
+    return beside_a_child_without_handlers(true);
 }
 
 // The first child that is born into a pid namespace ends it by its own end: none of ours may be it.
@@ -382,6 +414,12 @@ static void a_child_without_handlers_beside_it(void **state)
     run(child_without_handlers);
 }
 
+static void a_fork_that_is_refused_beside_one(void **state)
+{
+    (void)state;
+    run(fork_that_is_refused);
+}
+
 static void a_pid_namespace_for_children(void **state)
 {
     (void)state;
@@ -399,9 +437,13 @@ int main(void)
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings and threads of its own, which do not stand
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_that_is_open),          cmocka_unit_test(an_arena_of_the_allocator),
-        cmocka_unit_test(the_stack_of_who_forks),       cmocka_unit_test(a_child_without_handlers_beside_it),
-        cmocka_unit_test(a_pid_namespace_for_children), cmocka_unit_test(a_thread_that_a_handler_makes),
+        cmocka_unit_test(a_file_that_is_open),
+        cmocka_unit_test(an_arena_of_the_allocator),
+        cmocka_unit_test(the_stack_of_who_forks),
+        cmocka_unit_test(a_child_without_handlers_beside_it),
+        cmocka_unit_test(a_fork_that_is_refused_beside_one),
+        cmocka_unit_test(a_pid_namespace_for_children),
+        cmocka_unit_test(a_thread_that_a_handler_makes),
     };
 
     return cmocka_run_group_tests_name("adoption, fork and libc", tests, NULL, NULL);

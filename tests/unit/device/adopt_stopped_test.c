@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // timeout: 120
-// A process that is stopped (SIGSTOP) while its threads are, since memory moves: its parent is told, and it
-// goes on when it may.
+// A process that is stopped (SIGSTOP) while its threads are, since memory moves or a fork is under way: its
+// parent is told, and it goes on when it may.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@
 #define ROUNDS 40
 
 static struct {
-    dock_a64 registered;
+    dock_a64 turns; // of the child's loop
     dock_a32 over, group;
     dock_a32 listener; // of the filter, one more: the number of its descriptor in the child
 } * shared;
@@ -44,62 +44,98 @@ static void *busy(void *arg)
     return NULL;
 }
 
-static int register_all_the_time(void *arg)
+static struct {
+    char *p;
+    struct dock_dev *dev;
+    uint32_t pd;
+} us;
+
+// 0, or what the child is to end with.
+static int begin_beside_a_thread(bool group)
 {
     static dock_a64 turns;
-    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct dock_dev *dev;
-    struct dock_mr *mr;
     pthread_t t;
-    uint32_t pd;
 
-    (void)arg;
-    if (dock_peek32(&shared->group) && setpgid(0, 0))
-        return 1;
+    us.p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     setenv("DRYDOCK_ADOPT", "inner", 1);
-    if (dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd) || pthread_create(&t, NULL, busy, &turns))
+    if ((group && setpgid(0, 0)) || dock_dev_open(NULL, &us.dev) || dock_pd_create(us.dev, &us.pd) ||
+        pthread_create(&t, NULL, busy, &turns))
         return 2;
-    if (dev->adopt.mode == DOCK_ADOPT_OFF)
-        return 77;
-    while (!dock_peek32(&shared->over)) {
-        memset(p, 1, LEN);
-        if (dock_mr_register(dev, pd, (uintptr_t)p, LEN, (uintptr_t)p, DOCK_ACCESS_LOCAL_WRITE, &mr))
-            return 3;
-        if (maps_look(p, LEN).adopted == LEN)
-            dock_count64(&shared->registered, 1);
-        if (dock_mr_deregister(mr))
-            return 4;
-    }
-    return 0;
+    return us.dev->adopt.mode == DOCK_ADOPT_OFF ? 77 : 0;
 }
 
-static void each_stop_is_told(bool group)
+static struct dock_mr *register_it(void)
+{
+    struct dock_mr *mr;
+
+    memset(us.p, 1, LEN);
+    return dock_mr_register(us.dev, us.pd, (uintptr_t)us.p, LEN, (uintptr_t)us.p, DOCK_ACCESS_LOCAL_WRITE,
+                            &mr)
+               ? NULL
+               : mr;
+}
+
+static int register_all_the_time(void *arg)
+{
+    int err = begin_beside_a_thread(dock_peek32(&shared->group));
+    struct dock_mr *mr;
+
+    (void)arg;
+    while (!err && !dock_peek32(&shared->over)) {
+        mr = register_it();
+        if (mr && maps_look(us.p, LEN).adopted == LEN)
+            dock_count64(&shared->turns, 1);
+        if (!mr || dock_mr_deregister(mr))
+            err = 3;
+    }
+    return err;
+}
+
+static int fork_all_the_time(void *arg)
+{
+    int err = begin_beside_a_thread(dock_peek32(&shared->group)), status;
+
+    (void)arg;
+    while (!err && (!register_it() || maps_look(us.p, LEN).adopted != LEN))
+        err = dock_peek32(&shared->over) ? 3 : 0;
+    while (!err && !dock_peek32(&shared->over)) {
+        pid_t child = fork();
+        if (!child)
+            _exit(us.p[LEN / 2] != 1);
+        if (child < 0 || waitpid(child, &status, 0) != child || status)
+            err = 4;
+        dock_count64(&shared->turns, 1);
+    }
+    return err;
+}
+
+static void each_stop_is_told(int (*body)(void *), bool group, int sig)
 {
     unsigned ms = 10000 * test_slow(), told = 0;
     int status = 0;
     enum test_end end = TEST_RUNS;
 
-    dock_set64(&shared->registered, 0);
+    dock_set64(&shared->turns, 0);
     dock_set32(&shared->over, 0);
     dock_set32(&shared->group, group);
-    pid_t child = test_fork(register_all_the_time, NULL);
+    pid_t child = test_fork(body, NULL);
     uint64_t until = dock_now_ns() + ms * 1000000ull;
-    while (!dock_peek64(&shared->registered) && (end = test_look(child, &status)) == TEST_RUNS &&
+    while (!dock_peek64(&shared->turns) && (end = test_look(child, &status)) == TEST_RUNS &&
            dock_now_ns() < until)
         test_nap_us(1000);
     if (end == TEST_EXITED && status == 77)
         skip();
     for (; told < ROUNDS && end == TEST_RUNS; told++) {
-        uint64_t before = dock_peek64(&shared->registered);
+        uint64_t before = dock_peek64(&shared->turns);
         test_nap_us(told * 37 % 1000);
-        kill(group ? -child : child, SIGSTOP);
+        kill(group ? -child : child, sig);
         if (test_await(child, &status, ms) != TEST_STOPPED)
             break;
         kill(group ? -child : child, SIGCONT);
         until = dock_now_ns() + ms * 1000000ull;
-        while (dock_peek64(&shared->registered) < before + 2 && dock_now_ns() < until)
+        while (dock_peek64(&shared->turns) < before + 2 && dock_now_ns() < until)
             test_nap_us(500);
-        if (dock_peek64(&shared->registered) < before + 2)
+        if (dock_peek64(&shared->turns) < before + 2)
             break;
     }
     dock_set32(&shared->over, 1);
@@ -115,13 +151,25 @@ static void each_stop_is_told(bool group)
 static void the_process_alone(void **state)
 {
     (void)state;
-    each_stop_is_told(false);
+    each_stop_is_told(register_all_the_time, false, SIGSTOP);
 }
 
 static void its_process_group(void **state)
 {
     (void)state;
-    each_stop_is_told(true);
+    each_stop_is_told(register_all_the_time, true, SIGSTOP);
+}
+
+static void from_the_terminal_in_a_fork(void **state)
+{
+    (void)state;
+    each_stop_is_told(fork_all_the_time, true, SIGTSTP);
+}
+
+static void the_process_alone_in_a_fork(void **state)
+{
+    (void)state;
+    each_stop_is_told(fork_all_the_time, false, SIGSTOP);
 }
 
 // Who calls setpgid waits until we say that it may: the one call of the helper before it traces anybody.
@@ -146,24 +194,12 @@ static bool ask_before_a_group_is_left(void)
 
 static int register_once(void *arg)
 {
-    static dock_a64 turns;
-    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct dock_dev *dev;
-    struct dock_mr *mr;
-    pthread_t t;
-    uint32_t pd;
+    int err = begin_beside_a_thread(true);
 
     (void)arg;
-    setenv("DRYDOCK_ADOPT", "inner", 1);
-    if (setpgid(0, 0) || dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd) ||
-        pthread_create(&t, NULL, busy, &turns))
-        return 2;
-    if (dev->adopt.mode == DOCK_ADOPT_OFF || !ask_before_a_group_is_left())
-        return 77;
-    memset(p, 1, LEN);
-    if (dock_mr_register(dev, pd, (uintptr_t)p, LEN, (uintptr_t)p, DOCK_ACCESS_LOCAL_WRITE, &mr))
-        return 3;
-    return maps_look(p, LEN).adopted == LEN ? 0 : 4;
+    if (err || !ask_before_a_group_is_left())
+        return err ? err : 77;
+    return register_it() && maps_look(us.p, LEN).adopted == LEN ? 0 : 3;
 }
 
 // The child's listener, as ours. -1: it has none.
@@ -243,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_process_alone),
         cmocka_unit_test(its_process_group),
+        cmocka_unit_test(the_process_alone_in_a_fork),
+        cmocka_unit_test(from_the_terminal_in_a_fork),
         cmocka_unit_test(a_group_that_the_helper_is_about_to_leave),
     };
 
