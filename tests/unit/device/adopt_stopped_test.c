@@ -239,7 +239,7 @@ static void a_group_that_the_helper_is_about_to_leave(void **state)
 {
     unsigned ms = 10000 * test_slow();
     enum test_end stopped, end = TEST_RUNS;
-    uint64_t until = dock_now_ns() + 2 * ms * 1000000ull, id;
+    uint64_t until = dock_now_ns() + 2 * ms * 1000000ull, id = 0;
     int status = 0;
 
     (void)state;
