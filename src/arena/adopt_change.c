@@ -194,16 +194,30 @@ static bool on_madvise(void *at, size_t len, int advice, int *ret)
     return done;
 }
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 // The old mappings at a new place, one by one, so that the device goes on seeing what the program sees.
-static long move_parts(uint64_t from, uint64_t to)
+static long move_parts(uint64_t from, uint64_t to, unsigned *moved)
 {
-    for (unsigned i = 0; i < seen.parts; i++) {
-        const struct part *p = &seen.part[i];
+    for (*moved = 0; *moved < seen.parts; ++*moved) {
+        const struct part *p = &seen.part[*moved];
         long at = dock_map_move(p->lo, p->hi - p->lo, to + (p->lo - from));
         if (!dock_rawcall_mapped(at))
             return at;
     }
     return 0;
+}
+
+// The program is told that nothing has moved. Where the kernel has no room for that either a part is missing:
+// rather a fault than other bytes.
+static void move_back(uint64_t from, uint64_t to, unsigned moved)
+{
+    while (moved--) {
+        const struct part *p = &seen.part[moved];
+        dock_map_move(to + (p->lo - from), p->hi - p->lo, p->lo);
+    }
 }
 
 // A place that is kept until something moves there.
@@ -212,16 +226,31 @@ static long map_nothing(uint64_t len)
     return dock_rawcall(SYS_mmap, 0, (long)len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
+// To `at`, all or nothing: first what is new there, last what stays behind.
+static long move_all(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, uint64_t at)
+{
+    const struct part *last = &seen.part[seen.parts - 1];
+    long err = new_len > old_len ? dock_map_private(at + old_len, new_len - old_len, last->prot, 0) : 0;
+    unsigned moved = 0;
+
+    if (dock_rawcall_mapped(err))
+        err = move_parts(old, at, &moved);
+    if (dock_rawcall_mapped(err) && flags & MREMAP_DONTUNMAP)
+        err = dock_map_private(old, old_len, seen.part[0].prot, 0);
+    if (dock_rawcall_mapped(err))
+        return (long)at;
+    move_back(old, at, moved);
+    return err;
+}
+
 static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, uint64_t to)
 {
     uint32_t prot = seen.part[seen.parts - 1].prot;
-    long at = old;
+    long place, at;
 
-    if (flags & MREMAP_FIXED) {
-        at = (long)to;
-    } else if (flags & MREMAP_DONTUNMAP) {
-        at = map_nothing(new_len);
-    } else if (new_len > old_len) { // where it is, if there is room behind it
+    if (flags & MREMAP_FIXED)
+        return move_all(old, old_len, new_len, flags, to);
+    if (!(flags & MREMAP_DONTUNMAP)) { // where it is, if there is room behind it
         at = dock_rawcall(SYS_mmap, (long)(old + old_len), (long)(new_len - old_len), prot,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (at == (long)(old + old_len))
@@ -230,24 +259,15 @@ static long grow(uint64_t old, uint64_t old_len, uint64_t new_len, int flags, ui
             dock_rawcall(SYS_munmap, at, (long)(new_len - old_len), 0, 0, 0, 0);
         if (!(flags & MREMAP_MAYMOVE))
             return -ENOMEM;
-        at = map_nothing(new_len);
     }
+    place = map_nothing(new_len);
+    if (!dock_rawcall_mapped(place))
+        return place;
+    at = move_all(old, old_len, new_len, flags, (uint64_t)place);
     if (!dock_rawcall_mapped(at))
-        return at;
-    long err = move_parts(old, (uint64_t)at);
-    if (err)
-        return err;
-    if (new_len > old_len) {
-        err = dock_map_private((uint64_t)at + old_len, new_len - old_len, prot, 0);
-        if (!dock_rawcall_mapped(err))
-            return err;
-    }
+        dock_rawcall(SYS_munmap, place, (long)new_len, 0, 0, 0, 0);
     return at;
 }
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 
 static bool is_whole(uint64_t lo, uint64_t hi)
 {
@@ -274,11 +294,7 @@ static long remap(uint64_t lo, uint64_t len, uint64_t wanted, int flags, uint64_
     }
     if (at || !seen.part)
         return at ? at : -ENOMEM;
-    at = grow(lo, len, wanted, flags, to);
-    if (flags & MREMAP_DONTUNMAP && dock_rawcall_mapped(at) &&
-        !dock_rawcall_mapped(dock_map_private(lo, len, seen.part[0].prot, 0)))
-        at = -ENOMEM;
-    return at;
+    return grow(lo, len, wanted, flags, to);
 }
 
 // What the kernel refuses whatever is mapped there it is left to.

@@ -4,13 +4,18 @@
 // allocator.
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/seed.h"
@@ -232,6 +237,53 @@ static void grown(int flags)
     check("given back", maps_look(q, 16 * PAGE).private_anon, 16 * PAGE);
 }
 
+// From here on this thread can move no mapping that begins at `at`.
+static void keep_in_place(const void *at)
+{
+    uint64_t n = (uintptr_t)at;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)n, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(n >> 32), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog f = {.len = 8, .filter = code};
+
+    check("no new privileges", (uint64_t)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    check("a filter", (uint64_t)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f), 0);
+}
+
+// A range of several mappings of which the last cannot move: none has. To be called last.
+static void half_moved(void)
+{
+    unsigned char *p = pages(17), *to = pages(32);
+    struct ibv_mr *mr = reg(p + 4 * PAGE, 4 * PAGE);
+    unsigned mappings;
+
+    fill(p, 16 * PAGE, 8);
+    keep_in_place(p + 8 * PAGE);
+    mappings = maps_count();
+    answers("mremap, half", mremap(p, 16 * PAGE, 32 * PAGE, MREMAP_MAYMOVE), ENOMEM);
+    verify("memory that did not move", p, 16 * PAGE, 8);
+    answers("mremap, half, the old place stays", mremap(p, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | DONTUNMAP),
+            ENOMEM);
+    verify("memory that did not move", p, 16 * PAGE, 8);
+    check("mappings behind it", maps_count(), mappings);
+    answers("mremap, half, fixed", mremap(p, 16 * PAGE, 32 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to),
+            ENOMEM);
+    verify("memory that did not move", p, 16 * PAGE, 8);
+    check("adopted still", maps_look(p, 16 * PAGE).adopted, 4 * PAGE);
+    ibv_dereg_mr(mr);
+    verify("memory that did not move, deregistered", p, 16 * PAGE, 8);
+    check("given back", maps_look(p, 16 * PAGE).private_anon, 16 * PAGE);
+    munmap(p, 17 * PAGE);
+    munmap(to, 32 * PAGE);
+}
+
 struct slot {
     unsigned char *at;
     size_t len;
@@ -363,6 +415,7 @@ int main(int argc, char **argv)
     unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 2000;
     churn(rounds);
     churn_beside_threads(rounds / 2);
+    half_moved();
     ibv_dealloc_pd(pd);
     ibv_close_device(context);
     printf("fine\n");
