@@ -314,14 +314,15 @@ static bool survey_one(void *arg, const struct dock_vma *v)
 }
 
 // Where it cannot be told what is mapped (no /proc, no descriptor left) all of it is plain. Private memory is
-// looked at again when it moves.
+// looked at again when it moves; nothing is refused by an answer that may be another process's.
 static int survey(struct survey *s)
 {
     struct dock_hold *h = s->h;
     struct dock_vma v;
     int err = 0;
 
-    if (!dock_maps_at(h->addr, true, &v) && v.kind == DOCK_VMA_ANON && v.hi - h->addr >= h->len)
+    if (!dock_maps_at(h->addr, true, &v) && v.kind == DOCK_VMA_ANON && v.hi - h->addr >= h->len &&
+        (!h->write || v.prot & PROT_WRITE))
         survey_one(s, &v);
     else
         err = dock_maps_walk(h->addr, h->addr + h->len, survey_one, s);

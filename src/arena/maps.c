@@ -28,7 +28,7 @@ struct query {
 
 enum { READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 }; // told, and with QUERY_OR_NEXT asked for
 
-#define NAME_ROOM 4096 // PATH_MAX: a longer name is an error of the query
+#define NAME_ROOM 4096 // PATH_MAX: the query does not tell a longer one
 
 static enum dock_vma_kind kind_of(const char *name, uint64_t inode)
 {
@@ -58,16 +58,30 @@ static struct dock_vma answer(const struct query *q, const char *name)
                              .kind = kind_of(name, q->inode)};
 }
 
+// `text` is what it is called.
+static long ask(int fd, uint64_t flags, uint64_t at, struct query *q, char *text)
+{
+    long ret;
+
+    *q = (struct query){
+        .size = sizeof *q, .flags = flags, .addr = at, .name_size = NAME_ROOM, .name_addr = (uintptr_t)text};
+    ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)q, 0, 0, 0);
+    if (ret == -ENAMETOOLONG) { // only a file's can be
+        q->name_size = q->name_addr = 0;
+        ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)q, 0, 0, 0);
+        strcpy(text, "/");
+    } else if (!q->name_size) {
+        text[0] = '\0';
+    }
+    return ret;
+}
+
 static int by_query(int fd, uint64_t only, char *text, uint64_t lo, uint64_t hi, dock_vma_each *each,
                     void *arg)
 {
     while (lo < hi) {
-        struct query q = {.size = sizeof q,
-                          .flags = QUERY_OR_NEXT | only,
-                          .addr = lo,
-                          .name_size = NAME_ROOM,
-                          .name_addr = (uintptr_t)text};
-        long ret = dock_rawcall(SYS_ioctl, fd, QUERY, (long)&q, 0, 0, 0);
+        struct query q;
+        long ret = ask(fd, QUERY_OR_NEXT | only, lo, &q, text);
 
         if (ret == -ENOENT)
             return 0;
@@ -75,8 +89,6 @@ static int by_query(int fd, uint64_t only, char *text, uint64_t lo, uint64_t hi,
             return (int)ret;
         if (q.start >= hi)
             return 0;
-        if (!q.name_size)
-            text[0] = '\0';
         struct dock_vma v = answer(&q, text);
         if (!each(arg, &v))
             return 0;

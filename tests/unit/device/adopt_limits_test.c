@@ -629,6 +629,11 @@ static int others_file(pid_t other)
                                                                                                       : file;
 }
 
+static int seven_is_there(void *p)
+{
+    return *(volatile char *)p != 7;
+}
+
 // Files of /proc stay open from one move to the next. The program has closed one, and its own got the number.
 static void a_file_with_the_number_of_one_of_ours_is_left_alone(void **state)
 {
@@ -668,6 +673,112 @@ static void a_file_with_the_number_of_one_of_ours_is_left_alone(void **state)
     assert_int_equal(dock_dev_close(dev), 0);
 }
 
+// Another process has memory there that may not be written. Its answer refuses nothing here.
+static void what_another_process_may_not_write(void **state)
+{
+    char *p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+
+    (void)state;
+    pid_t other = test_fork(wait_for_the_end, NULL);
+    assert_int_equal(mprotect(p, PAGE, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(dock_dev_open(NULL, &dev), 0);
+    assert_int_equal(dock_pd_create(dev, &pd), 0);
+    assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+    bool adopted = maps_look(p, PAGE).adopted;
+    assert_int_equal(dock_mr_deregister(mr), 0);
+    int kept = (int)dock_proc_kept(DOCK_PROC_MAPS), file = others_file(other);
+    if (adopted && kept >= 0) {
+        assert_true(file >= 0 && dup3(file, kept, O_CLOEXEC) >= 0);
+        assert_int_equal(dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr), 0);
+        assert_int_equal(dock_mr_deregister(mr), 0);
+        close(kept);
+    }
+    close(file);
+    test_kill(other);
+    assert_int_equal(dock_pd_destroy(dev, pd), 0);
+    assert_int_equal(dock_dev_close(dev), 0);
+}
+
+#define LEVELS 25
+
+static void name_of_level(char name[201])
+{
+    memset(name, 'x', 200);
+    name[200] = '\0';
+}
+
+// A page of a file with a name of more than PATH_MAX bytes.
+static char *map_far_down(void)
+{
+    char name[201], top[] = "/tmp/drydock-far-XXXXXX", *p = MAP_FAILED;
+    int depth = 0, fd;
+
+    name_of_level(name);
+    if (!mkdtemp(top) || chdir(top))
+        return MAP_FAILED;
+    while (depth < LEVELS && !mkdir(name, 0700) && !chdir(name))
+        depth++;
+    fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (depth == LEVELS && fd >= 0 && !ftruncate(fd, PAGE))
+        p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    while (depth-- && !chdir(".."))
+        ;
+    return p;
+}
+
+static void remove_far_down(void)
+{
+    char name[201];
+    int depth = 0;
+
+    name_of_level(name);
+    while (depth < LEVELS && !chdir(name))
+        depth++;
+    unlink("file");
+    for (; depth && !chdir(".."); depth--)
+        rmdir(name);
+}
+
+// Mappings are looked through beside it: over a fork all of them.
+static int beside_a_long_name(void *arg)
+{
+    char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), top[64];
+    char *far = map_far_down();
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+    int status, err = 0;
+
+    (void)arg;
+    if (far == MAP_FAILED || !getcwd(top, sizeof top) || dock_dev_open(NULL, &dev) ||
+        dock_pd_create(dev, &pd))
+        return 1;
+    *p = 7;
+    if (dev->adopt.mode == DOCK_ADOPT_OFF)
+        err = 77;
+    else if (dock_mr_register(dev, pd, (uintptr_t)p, PAGE, (uintptr_t)p, RIGHTS, &mr) ||
+             maps_look(p, PAGE).adopted != PAGE)
+        err = 2;
+    else if (test_await(test_fork(seven_is_there, p), &status, 20000 * slow_down()) != TEST_EXITED || status)
+        err = 3;
+    remove_far_down();
+    return chdir("/") || rmdir(top) ? 4 : err;
+}
+
+static void a_file_with_a_long_name_hides_nothing(void **state)
+{
+    int status = status_of(beside_a_long_name, NULL);
+
+    (void)state;
+    if (status == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     if (getenv("DRYDOCK_EMULATED")) // an emulator has mappings of its own, which do not stand
@@ -689,6 +800,8 @@ int main(void)
         cmocka_unit_test(beside_devices_that_come_and_go),
         cmocka_unit_test(a_file_with_the_number_of_one_of_ours_is_left_alone),
         cmocka_unit_test(memory_that_may_not_be_made_writable_stays),
+        cmocka_unit_test(what_another_process_may_not_write),
+        cmocka_unit_test(a_file_with_a_long_name_hides_nothing),
     };
 
     return cmocka_run_group_tests_name("adoption at its limits", tests, NULL, NULL);
