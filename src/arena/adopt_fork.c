@@ -43,7 +43,8 @@ struct range {
 static struct {
     struct range *range;
     unsigned ranges;
-    int done[2]; // a pipe: the child has its copies, or is gone
+    int unlisted; // why the list is not complete: -errno. What is missing there the child does not have
+    int done[2];  // a pipe: the child has its copies, or is gone
     bool no_pipe;
     pid_t parent;
     bool stopping;              // the other threads, over this fork
@@ -75,9 +76,10 @@ static bool make_room(void)
 static void list_ranges(void)
 {
     at_fork.ranges = 0;
-    for (struct dock_adopt *a = dock_adopters; a; a = a->next)
+    at_fork.unlisted = 0;
+    for (struct dock_adopt *a = dock_adopters; a && !at_fork.unlisted; a = a->next)
         if (dock_peek64(&a->counts->bytes))
-            dock_maps_walk(0, UINT64_MAX, list_one, a);
+            at_fork.unlisted = dock_maps_walk(0, UINT64_MAX, list_one, a);
 }
 
 // ---- at the clone: by the helper, nobody else runs
@@ -234,7 +236,8 @@ static void prepare(void)
     dock_adopt_lock();
     at_fork.parent = getpid();
     at_fork.ranges = 0;
-    if (dock_adopted_any() && make_room()) {
+    at_fork.unlisted = dock_adopted_any() && !make_room() ? -ENOMEM : 0;
+    if (dock_adopted_any() && !at_fork.unlisted) {
         dock_views_lock();
         list_ranges();
         dock_views_unlock();
@@ -276,6 +279,11 @@ static void parent(void)
     if (at_fork.no_pipe) // only now: who is stopped may have the log's lock
         dock_warn(
             "no descriptor to wait for a forked child with: it may see later stores to registered memory");
+    if (at_fork.unlisted)
+        dock_error(
+            "what is mapped cannot be told (%s): a forked child does not have the registered memory of "
+            "its parent",
+            strerror(-at_fork.unlisted));
 }
 
 // Some of [at, at + len): as the child has it, which may have stored to it since; or as the arena has.

@@ -24,10 +24,15 @@ struct kept {
 
 static bool all_still; // of the adoption lock
 
+struct kept_page {
+    struct kept file[DOCK_PROC_FILES];
+    long owner; // the process whose they are; 0: nobody has asked yet
+};
+
 // What is known of them is wiped in a forked child, for which they are the parent's.
-static struct kept *kept_page(void)
+static struct kept_page *known_page(void)
 {
-    static struct kept *page;
+    static struct kept_page *page;
     long size = sysconf(_SC_PAGESIZE), at;
 
     if (page)
@@ -39,8 +44,27 @@ static struct kept *kept_page(void)
         dock_rawcall(SYS_munmap, at, size, 0, 0, 0, 0);
         return NULL;
     }
-    page = (struct kept *)at;
+    page = (struct kept_page *)at;
     return page;
+}
+
+static struct kept *kept_page(void)
+{
+    struct kept_page *page = known_page();
+
+    return page ? page->file : NULL;
+}
+
+// Not of a helper that shares the address space: it is another process, and what it opens is of no use behind
+// its end.
+static bool may_keep(void)
+{
+    struct kept_page *page = known_page();
+    long pid = dock_rawcall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+
+    if (page && !page->owner) // the process itself comes first
+        page->owner = pid;
+    return page && page->owner == pid;
 }
 
 // The program may have closed it, and its own file got the number.
@@ -99,7 +123,7 @@ int dock_proc_open(enum dock_proc_name name, struct dock_proc *out)
     if (p.fd < 0)
         return (int)p.fd;
     long err = dock_rawcall(SYS_fstat, p.fd, (long)&p.st, 0, 0, 0, 0);
-    p.closes = !k || err;
+    p.closes = !k || !may_keep() || err;
     if (!p.closes)
         *k = (struct kept){.fd = p.fd, .inode = p.st.st_ino, .device = p.st.st_dev};
     if (!p.closes && still)

@@ -27,6 +27,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "arena/adopt_own.h"
+#include "arena/procfile.h"
 #include "device/internal.h"
 #include "lib/adopting.h"
 #include "lib/fork.h"
@@ -225,13 +227,18 @@ static unsigned descriptors(void)
 
 // fflush(NULL) holds the list of files meanwhile, for which fork waits behind its handlers: by then they have
 // what they opened.
+static void await_the_handlers(void)
+{
+    dock_publish32(&beside.flushing, 1);
+    for (unsigned i = 0; i < 20000 * test_slow() && descriptors() <= beside.before; i++)
+        test_nap_us(1000);
+}
+
 static ssize_t make_a_child(void *arg, const char *text, size_t n)
 {
     (void)arg;
     (void)text;
-    dock_publish32(&beside.flushing, 1);
-    for (unsigned i = 0; i < 20000 * test_slow() && descriptors() <= beside.before; i++)
-        test_nap_us(1000);
+    await_the_handlers();
     beside.child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (beside.child == 0)
         for (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);;)
@@ -304,6 +311,91 @@ static int fork_that_is_refused(void *arg)
 {
     (void)arg;
     return beside_a_child_without_handlers(true);
+}
+
+// A kernel that tells mappings as text, of a process that lives.
+static bool answer_queries(uint32_t err)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog p = {.len = 4, .filter = code};
+
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+           !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p);
+}
+
+static ssize_t close_the_maps(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    (void)text;
+    await_the_handlers();
+    close((int)dock_proc_kept(DOCK_PROC_MAPS));
+    return (ssize_t)n;
+}
+
+// The helper then opens the file itself, of itself.
+static int file_of_the_helper(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *q = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int err = open_device("inner");
+    FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = close_the_maps});
+    pthread_t t;
+
+    (void)arg;
+    if (err || !answer_queries(ENOTTY))
+        return err ? err : 77;
+    if (!f || !hold(p, LEN) || maps_look(p, LEN).adopted != LEN)
+        return 2;
+    memset(p, 5, LEN);
+    fputs("something", f);
+    beside.before = descriptors();
+    if (pthread_create(&t, NULL, flush_all, NULL))
+        return 3;
+    while (!dock_acquire32(&beside.flushing))
+        test_nap_us(1000);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(p[LEN - 1] != 5);
+    err = ended(child);
+    dock_set32(&beside.over, 1);
+    pthread_join(t, NULL);
+    if (!err && (!hold(q, LEN) || maps_look(q, LEN).adopted != LEN))
+        err = 4;
+    return err;
+}
+
+static bool no_more(void *arg, const struct dock_vma *v)
+{
+    (void)arg;
+    (void)v;
+    return false;
+}
+
+static int nothing_is_told(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int err = open_device("inner");
+
+    (void)arg;
+    if (err || !hold(p, LEN) || maps_look(p, LEN).adopted != LEN)
+        return err ? err : 2;
+    dock_adopt_lock();
+    bool asked = dock_maps_walk_shared(no_more, NULL) != -ENOTTY; // else the kernel tells by text
+    dock_adopt_unlock();
+    if (!asked || !answer_queries(ENOMEM))
+        return 77;
+    signal(SIGSEGV, SIG_DFL); // a sanitizer's
+    pid_t child = fork();
+    if (child == 0)
+        _exit(*(volatile char *)p); // which is not there
+    if (ended(child) != 1000 + SIGSEGV)
+        return 3;
+    return strstr(dock_log_last(), "what is mapped cannot be told") ? 0 : 4;
 }
 
 // The first child that is born into a pid namespace ends it by its own end: none of ours may be it.
@@ -420,6 +512,18 @@ static void a_fork_that_is_refused_beside_one(void **state)
     run(fork_that_is_refused);
 }
 
+static void a_file_of_the_helper_that_is_not_kept(void **state)
+{
+    (void)state;
+    run(file_of_the_helper);
+}
+
+static void mappings_that_cannot_be_told(void **state)
+{
+    (void)state;
+    run(nothing_is_told);
+}
+
 static void a_pid_namespace_for_children(void **state)
 {
     (void)state;
@@ -442,6 +546,8 @@ int main(void)
         cmocka_unit_test(the_stack_of_who_forks),
         cmocka_unit_test(a_child_without_handlers_beside_it),
         cmocka_unit_test(a_fork_that_is_refused_beside_one),
+        cmocka_unit_test(a_file_of_the_helper_that_is_not_kept),
+        cmocka_unit_test(mappings_that_cannot_be_told),
         cmocka_unit_test(a_pid_namespace_for_children),
         cmocka_unit_test(a_thread_that_a_handler_makes),
     };
