@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The small WRITE or SEND in a straight line: one SGE, memory that both sides have mapped, a key that was
-// found before. Whatever is different goes the long way through execute.c, which does the same with every
+// The small WRITE, READ or SEND in a straight line: one SGE, memory that both sides have mapped, a key that
+// was found before. Whatever is different goes the long way through execute.c, which does the same with every
 // check in words: what is skipped here is only what cannot matter for such a request.
 #include "device/run.h"
 #include "device/straight.h"
 
-#define DATA_AT 48u // of a WRITE or a SEND in its WQE
+#define DATA_AT 48u // of a WRITE, a READ or a SEND in its WQE
 
 // The first word of a WQE, flags and opcode. These flags change nothing in how it is executed when nothing is
 // in flight, and the format does not use the rest of it: all other bits must be as they are wanted.
@@ -47,7 +47,7 @@ const struct dock_lkey *dock_sq_other_lkey(struct dock_sq *sq, uint64_t name)
     return sq->lkey = dock_lkey_found(l, name) ? l : dev->lkeys;
 }
 
-// The remote key of a WRITE at `b`, whose second word is `target`.
+// The remote key of a WRITE or a READ at `b`, whose second word is `target`.
 static inline uint64_t remote(const char *b, uint64_t target)
 {
     return dock_rkey_name(target >> 32 & DOCK_ID_MASK, (uint32_t)word(b + 32));
@@ -76,6 +76,21 @@ static uint32_t place_inline(struct dock_conn *c, const char *b, uint64_t head)
                    dock_direct_write(c, remote(b, target), word(b + 40), b + DATA_AT, len)
                ? len
                : 0;
+}
+
+// A READ of one SGE that stands at `b`, executed. How many bytes; 0 as above.
+static uint32_t fetch(struct dock_sq *sq, struct dock_conn *c, const char *b, uint64_t head)
+{
+    uint64_t target = word(b + 8), local = word(b + DATA_AT);
+    uint32_t len = (uint32_t)local;
+    const char *to;
+
+    if (head & INLINE_BITS || (uint32_t)target != ONE_SGE || len - 1 >= DOCK_STRAIGHT_BYTES ||
+        c->service != DOCK_RC || !sq->qp->rd_atomic ||
+        !dock_straight_source(sq, local, word(b + DATA_AT + 8), &to) ||
+        !(sq->lkey->access & DOCK_ACCESS_LOCAL_WRITE))
+        return 0;
+    return dock_direct_read(c, remote(b, target), word(b + 40), (char *)(uintptr_t)to, len) ? len : 0;
 }
 
 // A SEND of one block, inline or of one SGE. How many bytes, and what became of it; 0 as above.
@@ -186,7 +201,8 @@ static inline uint32_t write_any(struct dock_sq *sq, struct dock_conn *c, const 
     return head & INLINE_BITS ? 0 : place(sq, c, b);
 }
 
-// One of another kind: a WRITE with its completion, one that is inline, a SEND. Of who listens, every WRITE.
+// One of another kind: a WRITE with its completion, one that is inline, a READ, a SEND. Of who listens, every
+// WRITE.
 // false: it does not suit.
 static bool __attribute__((noinline))
 haul_other(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay, bool heard)
@@ -197,6 +213,8 @@ haul_other(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay, bool
 
     if (kind == wanted(sq, sq->exec, DOCK_OP_WRITE))
         len = write_any(sq, c, b, head);
+    else if (kind == wanted(sq, sq->exec, DOCK_OP_READ))
+        len = fetch(sq, c, b, head);
     else if (kind == wanted(sq, sq->exec, DOCK_OP_SEND) || kind == wanted(sq, sq->exec, DOCK_OP_SEND_IMM))
         len = send(sq, c, b, head, &status);
     if (!len)
@@ -204,7 +222,7 @@ haul_other(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay, bool
     sq->bytes += len;
     stay->bytes -= least(len, stay->bytes);
     stay->wrs--;
-    if (__builtin_expect(heard, 0) && opcode(head) == DOCK_OP_WRITE)
+    if (__builtin_expect(heard, 0) && opcode(head) > DOCK_OP_SEND_IMM) // a SEND has told
         tell(sq, DOCK_AT_PLACE, sq->exec + 1);
     if (__builtin_expect(status, 0)) {
         fail(sq, opcode(head), status, len);
@@ -245,6 +263,11 @@ static inline void stay_there(struct dock_sq *sq, struct dock_conn *c, struct do
     } while (more(sq, stay));
 }
 
+static inline bool suits(uint32_t op)
+{
+    return op == DOCK_OP_WRITE || op == DOCK_OP_READ || op <= DOCK_OP_SEND_IMM;
+}
+
 // Is it worth to enter the target's memory? What is at the head, if anything is, is looked at only where the
 // doorbell can be right.
 static inline bool may_suit(const struct dock_sq *sq, uint32_t pi)
@@ -253,7 +276,7 @@ static inline bool may_suit(const struct dock_sq *sq, uint32_t pi)
         return false;
     // Half of its first word: the long way's requests are written by halves.
     uint32_t op = dock_peek32((const dock_a32 *)(const void *)(block_at(sq, sq->exec) + 4)) >> 8 & 0xff;
-    return op == DOCK_OP_WRITE || op <= DOCK_OP_SEND_IMM;
+    return suits(op);
 }
 
 void dock_sq_fast(struct dock_sq *sq, struct dock_stay *stay)
@@ -297,7 +320,7 @@ static inline bool go_alone(struct dock_sq *sq)
     if (!sq->straight || sq->mid || dock_probe_hook || dock_straight_closed(sq, c))
         return false;
     if (__builtin_expect((head & ~(HARMLESS | DOCK_F_COMPLETE)) != wanted(sq, sq->exec, DOCK_OP_WRITE), 0))
-        return (opcode(head) == DOCK_OP_WRITE || opcode(head) <= DOCK_OP_SEND_IMM) && go_alone_other(sq, c);
+        return suits(opcode(head)) && go_alone_other(sq, c);
     entered = dock_straight_enter(sq, c);
     if (entered && dock_direct_writable(c))
         len = place(sq, c, b);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Small WRITEs and SENDs in line: what the device may do itself on a way of a `direct` fabric, where both
-// sides' memory is mapped. Inside one stay in the target's memory as many as come in a row; whoever takes a
-// key or a queue away waits until the stay is over (dock_quiesce), so the queue is looked at once per stay
-// and the key at every WRITE.
+// Small WRITEs, READs and SENDs in line: what the device may do itself on a way of a `direct` fabric, where
+// both sides' memory is mapped. Inside one stay in the target's memory as many as come in a row; whoever
+// takes a key or a queue away waits until the stay is over (dock_quiesce), so the queue is looked at once per
+// stay and the key at every WRITE.
 #ifndef DOCK_FABRIC_DIRECT_H
 #define DOCK_FABRIC_DIRECT_H
 
@@ -120,6 +120,10 @@ static inline bool dock_direct_write_word(struct dock_conn *c, uint64_t name, ui
     atomic_store_explicit((dock_a64 *)(void *)to, word, memory_order_relaxed);
     return true;
 }
+
+// One READ on a reliable way, between enter and leave, under a key that was found before and still stands,
+// where the part last used covers the range. false: nothing was read, the long way finds out why.
+bool dock_direct_read(struct dock_conn *c, uint64_t name, uint64_t raddr, char *to, uint64_t len);
 
 // A SEND or SEND_IMM of at most DOCK_PIECE bytes, all in one place.
 struct dock_direct_message {

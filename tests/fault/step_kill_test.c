@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A sender is killed between any two instructions of a post: it is stepped through the call from outside, so
 // many steps, and killed there. Its peer must find of each WRITE the old word or the new one, no later one
-// before an earlier one; each message once and whole, and every other receive back; its CQ, its memory and
-// its queue are its own again. One death: step_kill_test ROW,STEP timeout: 420 long-timeout: 3600
+// before an earlier one; of a READ nothing; each message once and whole, and every other receive back; its
+// CQ, its memory and its queue are its own again. One death: step_kill_test ROW,STEP
+// timeout: 420 long-timeout: 3600
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ static const struct row rows[] = {
     {"write-told", DOCK_OP_WRITE, DOCK_F_COMPLETE, 1, DOCK_RC},
     {"write-inline", DOCK_OP_WRITE, DOCK_F_INLINE, 1, DOCK_RC},
     {"write-list", DOCK_OP_WRITE, 0, MOST, DOCK_RC},
+    {"read-told", DOCK_OP_READ, DOCK_F_COMPLETE, 1, DOCK_RC},
     {"rm-write-told", DOCK_OP_WRITE, DOCK_F_COMPLETE, 1, DOCK_RM},
     {"rm-write-list", DOCK_OP_WRITE, 0, MOST, DOCK_RM},
     {"send", DOCK_OP_SEND_IMM, DOCK_F_INLINE, 1, DOCK_RC},
@@ -181,6 +183,14 @@ static unsigned check_words(const struct peer *p, unsigned n)
     return arrived;
 }
 
+static unsigned check_untouched(const struct peer *p)
+{
+    for (unsigned i = 0; i < WARM + MOST; i++)
+        if (dock_acquire64(slot(p, i)))
+            wrong("word %u is %#llx, and was only read", i, (unsigned long long)dock_acquire64(slot(p, i)));
+    return 0;
+}
+
 // A message to ourselves: it stands in the CQ behind all that the dead one has told.
 static void send_own(struct peer *p)
 {
@@ -248,16 +258,16 @@ static unsigned check_messages(struct peer *p)
 // What came of the post: so many requests. Both CQs, memory and queue are ours again.
 static unsigned judge(struct peer *p, const struct row *r)
 {
-    uint32_t rights = DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_WRITE;
+    uint32_t rights = DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ | DOCK_ACCESS_REMOTE_WRITE;
     unsigned arrived;
     struct dock_wc wc;
     int err;
 
     send_own(p);
     expect_own(p, p->e.scq);
-    if (r->op == DOCK_OP_WRITE) {
+    if (r->op != DOCK_OP_SEND_IMM) {
         expect_own(p, p->e.rcq);
-        arrived = check_words(p, r->list);
+        arrived = r->op == DOCK_OP_READ ? check_untouched(p) : check_words(p, r->list);
     } else {
         arrived = check_messages(p);
     }
@@ -397,7 +407,7 @@ static bool run_row(struct deaths *d, unsigned row, uint64_t seed)
     unsigned steps, total, stride, deaths = 0, most = test_slow() > 1 ? DEATHS_SLOW : DEATHS;
 
     if (!kill_at(d, row, 0, &steps) || !arrived(r, 0, 0) || !kill_at(d, row, UINT32_MAX, &total) ||
-        !arrived(r, total, r->list))
+        !arrived(r, total, r->op == DOCK_OP_READ ? 0 : r->list))
         return false;
     stride = test_long() || total <= most ? 1 : total / most;
     for (unsigned at = (unsigned)(dock_decide(seed, row, 0) % stride); at < total; at += stride, deaths++)

@@ -12,6 +12,7 @@
  *   NO_SUM          the reader does not look at the sum
  *
  * pairs: device/mr.c: publish_segrec; fabric/direct.h: dock_direct_write dock_direct_write_word; fabric/host/keys.c: found;
+ *   fabric/host/onesided.c: dock_direct_read;
  *   fabric/host/map.c: look_and_lay; fabric/host/send.c: buffer.
  */
 #define VARS 3

@@ -7,7 +7,7 @@
  *   NO_READ_FENCE  a READ looks while an earlier WRITE of its queue is still on its way
  *   FENCE_FIRST    the fence stands before the WRITE, not between it and the READ
  *
- * pairs: fabric/host/onesided.c: dock_host_onesided.
+ * pairs: fabric/host/onesided.c: look_last.
  */
 #define VARS 4
 #define PROCS 2

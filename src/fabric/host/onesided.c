@@ -4,6 +4,14 @@
 #include "fabric/host/host.h"
 #include "fabric/host/rules.h"
 
+// A READ does not pass earlier WRITEs of its queue: they are visible before it looks. Pairs with itself: two
+// queues that write a word each and read the other's do not both miss.
+static inline void look_last(void)
+{
+    if (DOCK_RULE_READ_LAST)
+        dock_fence_full();
+}
+
 static enum dock_go fail(struct dock_xfer *x, uint32_t status)
 {
     x->status = status;
@@ -53,10 +61,8 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
         status = check(c, x, &k);
         if (__builtin_expect(status, 0)) // of a WRITE the local side comes first: nothing has left yet
             return fail(x, x->op != DOCK_OP_READ && dock_host_local(c, x) ? DOCK_ST_LOC_PROT : status);
-        // A READ does not pass earlier WRITEs of its queue: they are visible before it looks. Pairs with
-        // itself: two queues that write a word each and read the other's do not both miss.
-        if (DOCK_RULE_READ_LAST && x->op == DOCK_OP_READ && x->done == 0)
-            dock_fence_full();
+        if (x->op == DOCK_OP_READ && x->done == 0)
+            look_last();
         status = dock_host_move(c, x, dock_host_place(c, k, x->raddr + x->done), n, x->op != DOCK_OP_READ);
         if (__builtin_expect(status, 0))
             return fail(x, status);
@@ -70,4 +76,20 @@ enum dock_go dock_host_onesided(struct dock_conn *c, struct dock_xfer *x)
     if (dock_op_notifies(x->op))
         x->status = x->op == DOCK_OP_WRITE_NOTIFY ? notify(c, x) : dock_host_add(c, x);
     return DOCK_GO_DONE;
+}
+
+bool dock_direct_read(struct dock_conn *c, uint64_t name, uint64_t raddr, char *to, uint64_t len)
+{
+    const struct dock_rkey *k = dock_conn_key(c, (uint32_t)name, false);
+    uint64_t inside = raddr - k->mapped;
+
+    // A target that takes no READs at all, and one that takes none of this queue.
+    if (!dock_peek32(&c->queue->rd_atomic) || !(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_READ) ||
+        !k->rec || dock_rkey_name(k->tid, k->token) != name || !(k->access & DOCK_ACCESS_REMOTE_READ) ||
+        inside + len > k->room || inside > k->room ||
+        dock_acquire64(&k->rec->generation) != k->generation) // pairs with mr.c
+        return false;
+    look_last();
+    dock_direct_copy(to, k->base + inside, len);
+    return true;
 }

@@ -57,10 +57,10 @@ static uint64_t arrived(unsigned slot)
     return ((uint64_t *)(void *)b.mem)[slot];
 }
 
-// READs go the long way: as many as a budget has, then WRITEs that would be straight.
+// Atomics go the long way: as many as a budget has, then WRITEs that would be straight.
 static void what_is_not_published_is_not_executed(void **state)
 {
-    enum { READS = DOCK_BUDGET_WRS, WRITES = 2, HIDDEN = 40 };
+    enum { ATOMICS = DOCK_BUDGET_WRS, WRITES = 2, HIDDEN = 40 };
     struct dock_sge sge;
     struct dock_post list;
 
@@ -75,9 +75,9 @@ static void what_is_not_published_is_not_executed(void **state)
     }
     assert_int_equal(arrived(50), 150);
     dock_sq_hold(&a.qp->sq);
-    post_words(DOCK_OP_READ, 60, 1);
-    for (unsigned i = 1; i < READS; i++)
-        post_words(DOCK_OP_READ, 61, 1);
+    post_words(DOCK_OP_FADD, 60, 1);
+    for (unsigned i = 1; i < ATOMICS; i++)
+        post_words(DOCK_OP_FADD, 61, 1);
     post_words(DOCK_OP_WRITE, 1, WRITES);
     uint32_t doorbell = dock_peek32(&a.qp->sq.post.pi);
     dock_post_open(a.qp, &list);
