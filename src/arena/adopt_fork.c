@@ -30,7 +30,7 @@
 #include "base/rawcall.h"
 
 #define RANGES 65536u // more mappings a process cannot have
-#define BEAT_MS 200
+#define BEAT_MS 50
 
 struct range {
     struct dock_adopt *a;
@@ -178,13 +178,19 @@ static long one_beat(struct pollfd *p, unsigned n)
 #endif
 }
 
+struct awaited {
+    int fd; // -1: none is known
+    long pid;
+    void (*look_after)(long child); // or NULL
+};
+
 // Until the child says that it has its copies, or is gone. Its end of the pipe alone does not tell: a child
 // that somebody made beside us without handlers may have it too. The threads that would answer peers stand
 // still: that takes the longer the larger the memory, and peers give up who shows nothing for seconds. false:
 // it takes too long.
-static bool await_child(int child, uint64_t patience_ns)
+static bool await_child(struct awaited child, uint64_t patience_ns)
 {
-    struct pollfd p[] = {{.fd = at_fork.done[0], .events = POLLIN}, {.fd = child, .events = POLLIN}};
+    struct pollfd p[] = {{.fd = at_fork.done[0], .events = POLLIN}, {.fd = child.fd, .events = POLLIN}};
     uint64_t start = dock_now_ns();
     long n;
 
@@ -195,6 +201,8 @@ static bool await_child(int child, uint64_t patience_ns)
             break;
         if (dock_now_ns() - start > patience_ns)
             return false;
+        if (child.look_after)
+            child.look_after(child.pid);
         for (struct dock_adopt *a = dock_adopters; a; a = a->next)
             if (a->engine) // else its device may be closed already, and only pages have stayed
                 a->ops->beat(a->user);
@@ -205,10 +213,11 @@ static bool await_child(int child, uint64_t patience_ns)
 
 // The forking thread has not seen its child yet: it waits here, so that nothing of its own changes either.
 // There may be none, or none any more. Nobody waits a second time.
-static bool made(long child)
+static bool made(long child, void (*look_after)(long child))
 {
     long fd = child > 0 ? dock_rawcall(SYS_pidfd_open, child, 0, 0, 0, 0, 0) : -ESRCH;
-    bool done = fd == -ESRCH || await_child(fd < 0 ? -1 : (int)fd, DOCK_FORK_PATIENCE_NS);
+    struct awaited it = {.fd = fd < 0 ? -1 : (int)fd, .pid = child, .look_after = look_after};
+    bool done = fd == -ESRCH || await_child(it, DOCK_FORK_PATIENCE_NS);
 
     if (fd >= 0)
         dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -268,7 +277,7 @@ static void leave(bool in_child)
 static void parent(void)
 {
     take_back(); // else it is done: the helper may have been killed
-    if (!await_child(-1, dock_stop_is_alone() ? UINT64_MAX : DOCK_FORK_PATIENCE_NS)) {
+    if (!await_child((struct awaited){.fd = -1}, dock_stop_is_alone() ? UINT64_MAX : DOCK_FORK_PATIENCE_NS)) {
         close_end(0);
         tell_of_threads();
     }

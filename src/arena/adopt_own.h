@@ -216,12 +216,12 @@ void dock_stop_end(struct dock_adopt *a);
 bool dock_stop_is_alone(void); // in a stop: there were no threads but engines to stop
 // What is to be done at the clone of a fork, while all threads stand still, the forking one too: by another
 // process that shares the address space. `lend` before it and `take_back` behind it, again if it is made
-// anew; `made` with what the call returned, a child or an error. false: it took longer than the patience
-// below.
+// anew; `made` with what the call returned, a child or an error, and what is to be called for the child from
+// time to time while it is waited for. false: it took longer than the patience below.
 struct dock_fork_steps {
     void (*lend)(void);
     void (*take_back)(void);
-    bool (*made)(long child);
+    bool (*made)(long child, void (*look_after)(long child));
 };
 
 #define DOCK_FORK_PATIENCE_NS 30000000000ull // for the copies of a forked child, and for what may hold it up

@@ -51,6 +51,7 @@ bool dock_threads_begin(void);
 long dock_thread_file(int32_t tid, const char *name, char *text, size_t size);
 // A thread that has ended, the first one of a process for instance, stays listed and cannot be stopped.
 bool dock_thread_is_dead(int32_t tid);
+bool dock_process_is_stopped(int32_t pid); // by a signal, and not traced
 
 enum dock_taken { DOCK_TAKEN, DOCK_GONE, DOCK_REFUSED };
 

@@ -182,6 +182,18 @@ static bool reads_as_we_do(void)
     return ret == (long)sizeof seen && seen == stop.number;
 }
 
+// Who is traced goes on whatever stopped him. What wait4 says of him now; 0: he runs.
+static long send_on(int32_t tid)
+{
+    int status = 0; // the kernel fills it behind the compiler's back
+    long ret;
+
+    while ((ret = dock_rawcall(SYS_wait4, tid, (long)&status, __WALL | WNOHANG, 0, 0, 0)) == tid &&
+           WIFSTOPPED(status))
+        trace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+    return ret;
+}
+
 // A stop of the whole process, by SIGSTOP for instance, would keep the caller in the middle of ours; and the
 // process would not count as stopped, since we hold the others. So the caller goes on for now: it stops with
 // them when all are let go.
@@ -190,14 +202,8 @@ static bool reads_as_we_do(void)
 // stopped. Then the process has other memory, which we may not even be allowed to read.
 static bool caller_is_gone(void)
 {
-    int status = 0; // the kernel fills it behind the compiler's back
-    long ret;
-
-    while ((ret = dock_rawcall(SYS_wait4, dock_stopping.caller, (long)&status, __WALL | WNOHANG, 0, 0, 0)) ==
-               dock_stopping.caller &&
-           WIFSTOPPED(status))
-        trace(PTRACE_CONT, dock_stopping.caller, 0, status >> 16 ? 0 : WSTOPSIG(status));
-    return ret || dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid ||
+    return send_on(dock_stopping.caller) ||
+           dock_rawcall(SYS_getppid, 0, 0, 0, 0, 0, 0) != dock_stopping.pid ||
            (stop.readable && !reads_as_we_do());
 }
 
@@ -345,10 +351,33 @@ static long follow_through_clone(const struct dock_stop_thread *t)
     return (long)info.exit.rval;
 }
 
+// The others stand still for the child's copies. A stop of the process group does not count before they are
+// let go, so the child has them first: it is traced then, goes on, and stops when it is let go.
+static int32_t sent_on; // 0: nobody
+
+static void look_after(long child)
+{
+    if (!sent_on && dock_process_is_stopped((int32_t)child) && !trace(PTRACE_SEIZE, (int32_t)child, 0, 0))
+        sent_on = (int32_t)child;
+    if (sent_on)
+        send_on(sent_on);
+}
+
+// Before the others are: who is traced executes no program with other rights.
+static void let_child_go(void)
+{
+    struct dock_stop_thread t = {.tid = sent_on};
+
+    if (sent_on && !trace(PTRACE_INTERRUPT, t.tid, 0, 0) && await_stop(&t))
+        trace(PTRACE_DETACH, t.tid, 0, t.signal);
+    sent_on = 0;
+}
+
 // A call that is made anew comes behind a stop of the process, for which nobody may be held.
 static bool fork_stopped(struct dock_stop_thread *t)
 {
     long child = CALL_ANEW;
+    bool made;
 
     while (child == CALL_ANEW) {
         let_go();
@@ -358,7 +387,9 @@ static bool fork_stopped(struct dock_stop_thread *t)
         child = follow_through_clone(t);
         stop.steps->take_back();
     }
-    return stop.steps->made(child);
+    made = stop.steps->made(child, look_after);
+    let_child_go();
+    return made;
 }
 
 static int __attribute__((no_sanitize_address)) fork_helper(void *arg)

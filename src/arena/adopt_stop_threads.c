@@ -62,15 +62,10 @@ unsigned dock_threads_count(void)
     return (unsigned)tasks.st.st_nlink - 2;
 }
 
-long dock_thread_file(int32_t tid, const char *name, char *text, size_t size)
+static long read_file(const char *path, char *text, size_t size)
 {
-    char path[64];
     long fd, n;
 
-    strcpy(path, dock_stopping.path);
-    strcat(path, "/");
-    add_number(path, tid);
-    strcat(path, name);
     fd = dock_rawcall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0)
         return fd;
@@ -80,6 +75,25 @@ long dock_thread_file(int32_t tid, const char *name, char *text, size_t size)
     return n;
 }
 
+long dock_thread_file(int32_t tid, const char *name, char *text, size_t size)
+{
+    char path[64];
+
+    strcpy(path, dock_stopping.path);
+    strcat(path, "/");
+    add_number(path, tid);
+    strcat(path, name);
+    return read_file(path, text, size);
+}
+
+// Of the text of a file "stat".
+static char state_in(const char *text)
+{
+    const char *name_end = strrchr(text, ')');
+
+    return name_end && name_end[1] ? name_end[2] : '\0';
+}
+
 bool dock_thread_is_dead(int32_t tid)
 {
     char text[256];
@@ -87,8 +101,17 @@ bool dock_thread_is_dead(int32_t tid)
 
     if (n <= 0)
         return n == 0 || n == -ENOENT || n == -ESRCH;
-    const char *state = strrchr(text, ')');
-    return state && (state[2] == 'Z' || state[2] == 'X');
+    return state_in(text) == 'Z' || state_in(text) == 'X';
+}
+
+bool dock_process_is_stopped(int32_t pid)
+{
+    char path[64], text[256];
+
+    strcpy(path, "/proc/");
+    add_number(path, pid);
+    strcat(path, "/stat");
+    return read_file(path, text, sizeof text) > 0 && state_in(text) == 'T';
 }
 
 static int32_t number(const char *s)

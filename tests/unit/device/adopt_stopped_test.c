@@ -172,6 +172,13 @@ static void the_process_alone_in_a_fork(void **state)
     each_stop_is_told(fork_all_the_time, false, SIGSTOP);
 }
 
+// The children stop too, in the middle of their copies: the others stand still for these.
+static void its_process_group_in_a_fork(void **state)
+{
+    (void)state;
+    each_stop_is_told(fork_all_the_time, true, SIGSTOP);
+}
+
 // Who calls setpgid waits until we say that it may: the one call of the helper before it traces anybody.
 static bool ask_before_a_group_is_left(void)
 {
@@ -281,6 +288,7 @@ int main(void)
         cmocka_unit_test(its_process_group),
         cmocka_unit_test(the_process_alone_in_a_fork),
         cmocka_unit_test(from_the_terminal_in_a_fork),
+        cmocka_unit_test(its_process_group_in_a_fork),
         cmocka_unit_test(a_group_that_the_helper_is_about_to_leave),
     };
 
