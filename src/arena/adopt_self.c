@@ -3,6 +3,7 @@
 // registers all that it finds mapped.
 #include "arena/adopt_own.h"
 #include "arena/adopt_stop_own.h"
+#include "arena/procfile.h"
 
 struct search {
     uint64_t lo, hi, first, end;
@@ -28,6 +29,8 @@ bool dock_self_in(uint64_t lo, uint64_t hi, uint64_t *first, uint64_t *end)
     look_at(&s, stack, bytes);
     const void *ranges = dock_fork_room(&bytes);
     look_at(&s, ranges, bytes);
+    const void *files = dock_proc_room(&bytes);
+    look_at(&s, files, bytes);
     look_at(&s, dock_stopping.thread, DOCK_STOP_THREADS * sizeof *dock_stopping.thread);
     for (const struct dock_adopt *a = dock_adopters; a; a = a->next) {
         look_at(&s, a->user, a->user_bytes);

@@ -55,6 +55,12 @@ static struct kept *kept_page(void)
     return page ? page->file : NULL;
 }
 
+const void *dock_proc_room(size_t *bytes)
+{
+    *bytes = sizeof(struct kept_page);
+    return known_page();
+}
+
 // Not of a helper that shares the address space: it is another process, and what it opens is of no use behind
 // its end.
 static bool may_keep(void)

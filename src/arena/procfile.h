@@ -5,6 +5,7 @@
 #define DOCK_ARENA_PROCFILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 enum dock_proc_name {
@@ -34,6 +35,8 @@ long dock_proc_kept(enum dock_proc_name name);
 void dock_proc_still(bool still);
 // Is this descriptor one of these files? Only then.
 bool dock_proc_is(long fd);
+// What is known of them, in whole pages that are wiped in a forked child. NULL: there is none.
+const void *dock_proc_room(size_t *bytes);
 // Nobody asks for now: the descriptors that are kept are given back.
 void dock_proc_close(void);
 

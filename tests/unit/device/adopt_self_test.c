@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "arena/adopt_own.h"
+#include "arena/procfile.h"
 #include "arena/xcopy.h"
 #include "device/internal.h"
 #include "lib/adopting.h"
@@ -61,6 +62,8 @@ static int register_all(void *arg)
     struct dock_dev *dev;
     struct dock_mr *first;
     uint32_t pd;
+    size_t bytes;
+    const void *known = dock_proc_room(&bytes);
     char *mine = maps_in_one(LEN);
 
     (void)arg;
@@ -81,6 +84,8 @@ static int register_all(void *arg)
         return 3;
     if (maps_look(dev, sizeof *dev).adopted)
         return 4;
+    if (maps_look(known, bytes).adopted)
+        return 10;
     for (const struct dock_mirror *m = dev->adopt.mirrors; m; m = m->next)
         if (maps_look(m, PAGE).adopted ||
             (m->park.base && maps_look(m->park.room, dock_park_room(&dev->adopt)).adopted))
