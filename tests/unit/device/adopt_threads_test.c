@@ -349,12 +349,12 @@ static void a_handler_ends_a_call(void **state)
     expect(a_handler_ends_calls, NULL);
 }
 
-// Nobody may trace at all.
-static bool refuse_ptrace(void)
+// From here on the kernel refuses this call.
+static bool refuse(uint32_t call)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -366,7 +366,14 @@ static bool refuse_ptrace(void)
 static int not_allowed(void *arg)
 {
     (void)arg;
-    return refuse_ptrace() ? under_threads(NULL) : 77;
+    return refuse(SYS_ptrace) ? under_threads(NULL) : 77;
+}
+
+// An exec in the middle of a stop would hang.
+static int without_a_timer(void *arg)
+{
+    (void)arg;
+    return refuse(SYS_timer_create) ? under_threads(NULL) : 77;
 }
 
 // Its engine is no thread of the program, from the first moment on: nobody must be stopped.
@@ -379,7 +386,7 @@ static int alone_from_the_first(void *arg)
 
     (void)arg;
     setenv("DRYDOCK_ADOPT", "inner", 1);
-    if (p == MAP_FAILED || !refuse_ptrace())
+    if (p == MAP_FAILED || !refuse(SYS_ptrace))
         return 77;
     for (unsigned i = 0; i < 50; i++) {
         if (dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd))
@@ -459,6 +466,12 @@ static void where_nobody_can_be_stopped(void **state)
 {
     (void)state;
     expect(not_allowed, NULL);
+}
+
+static void where_no_timer_is_left(void **state)
+{
+    (void)state;
+    expect(without_a_timer, NULL);
 }
 
 static void under_a_debugger(void **state)
@@ -630,6 +643,7 @@ int main(void)
         cmocka_unit_test(by_a_thread_in_real_time),
         cmocka_unit_test(beside_an_engine_that_has_just_begun),
         cmocka_unit_test(where_nobody_can_be_stopped),
+        cmocka_unit_test(where_no_timer_is_left),
         cmocka_unit_test(in_a_pid_namespace_under_another_proc),
         cmocka_unit_test(under_a_debugger),
         cmocka_unit_test(under_gdb_itself),
