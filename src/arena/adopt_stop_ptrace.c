@@ -172,14 +172,15 @@ static void tell(uint32_t state)
     dock_rawcall(SYS_futex, (long)&stop.state, FUTEX_WAKE_PRIVATE, 2, 0, 0, 0);
 }
 
-// Does the process have the memory that we have?
+// Does the process have the memory that we have? Once its first thread has ended the kernel shows none; no
+// other program begins without one.
 static bool reads_as_we_do(void)
 {
     uint64_t seen = 0;
     struct iovec to = {&seen, sizeof seen}, from = {&stop.number, sizeof seen};
     long ret = dock_rawcall(SYS_process_vm_readv, dock_stopping.pid, (long)&to, 1, (long)&from, 1, 0);
 
-    return ret == (long)sizeof seen && seen == stop.number;
+    return ret == -ESRCH || (ret == (long)sizeof seen && seen == stop.number);
 }
 
 // Who is traced goes on whatever stopped him. What wait4 says of him now; 0: he runs.
