@@ -293,6 +293,9 @@ static int beside_a_child_without_handlers(bool refused)
     if (child == 0)
         _exit(p[LEN - 1] != 5);
     err = refused ? child != -1 : ended(child);
+    if (!err &&
+        strstr(dock_log_last(), "threads cannot be stopped")) // it has waited until its patience was over
+        err = 5;
     if (beside.child <= 0 || waitpid(beside.child, NULL, WNOHANG)) // it must have been there all the time
         return 4;
     dock_set32(&beside.over, 1);
