@@ -8,6 +8,8 @@
 #include "device/slot.h"
 #include "device/straight.h"
 
+#define MOST 4096u // bytes of a common WRITE: who waits for more does not mind a WQE before it
+
 #define FLAGS (DOCK_F_SOLICITED | DOCK_F_TOKEN_EN | DOCK_F_FENCE | DOCK_F_COMPLETE | DOCK_F_INLINE)
 
 // No more: what was put by now is executed, and what is put from here on stands behind it.
@@ -216,15 +218,24 @@ static int __attribute__((noinline)) put_other(struct dock_post *p, const struct
     return dock_post_put_only(p, wr);
 }
 
+// The common WRITE, where it is long: behind the doorbell it has a line of its own.
+static int __attribute__((noinline)) put_long(struct dock_post *p, const struct dock_wr *wr, uint32_t flags)
+{
+    stop(p, p->pi);
+    dock_slot_write(p, wr, flags);
+    return 0;
+}
+
 int dock_post_put(struct dock_post *p, const struct dock_wr *wr)
 {
     uint32_t flags = wr->flags | p->sq->always;
 
     // Where there is room the queue takes the common WQE, and nobody listens.
     if (__builtin_expect(wr->op != DOCK_OP_WRITE || wr->nsge != 1 || flags & DOCK_F_INLINE || !p->sq->room,
-                         0) ||
-        (p->at_once && !place_word(p, wr, flags)))
+                         0))
         return put_other(p, wr);
+    if (p->at_once && !place_word(p, wr, flags))
+        return wr->sge->len > MOST ? put_long(p, wr, flags) : put_other(p, wr);
     dock_slot_write(p, wr, flags);
     return 0;
 }

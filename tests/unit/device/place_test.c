@@ -14,7 +14,7 @@
 #include "device/internal.h"
 #include "lib/pair.h"
 
-enum { DEPTH = 8, LARGE = DOCK_BUDGET_BYTES / 2 };
+enum { DEPTH = 8 };
 
 struct world {
     struct dock_dev *dev;
@@ -221,23 +221,33 @@ static void completions_come_in_order(void **state)
     close_world(&w);
 }
 
-// Of what does not fit into the budget of a call nothing is placed by its put.
+// Of what does not fit into the budget of a call nothing is placed by its put, nor of what is long.
 static void a_put_is_short(void **state)
 {
+    enum { EACH = 4096, FIT = DOCK_BUDGET_BYTES / EACH };
     struct world w;
     struct dock_wr wr;
 
     (void)state;
-    open_world(&w);
-    for (unsigned i = 0; i < 3; i++) {
-        wr = wr_of(&w, DOCK_OP_WRITE, 10 + i * LARGE / 8, LARGE);
-        wr.flags = i == 2 ? DOCK_F_COMPLETE : 0;
+    open_world_of(&w, 64, 8);
+    for (unsigned i = 0; i <= FIT; i++) {
+        wr = wr_of(&w, DOCK_OP_WRITE, 10 + i * EACH / 8, EACH);
+        wr.flags = i == FIT ? DOCK_F_COMPLETE : 0;
         assert_int_equal(dock_post_put(&w.post, &wr), 0);
-        assert_int_equal(arrived(&w, 10 + i * LARGE / 8), i < 2);
+        assert_int_equal(arrived(&w, 10 + i * EACH / 8), i < FIT);
     }
     dock_post_end(&w.post);
-    expect(w.a.scq, 10 + 2 * LARGE / 8, DOCK_OK);
-    assert_true(arrived(&w, 10 + 3 * LARGE / 8 - 1));
+    expect(w.a.scq, 10 + FIT * EACH / 8, DOCK_OK);
+    assert_true(arrived(&w, 10 + (FIT + 1) * EACH / 8 - 1));
+    dock_post_begin(w.a.qp, &w.post);
+    wr = wr_of(&w, DOCK_OP_WRITE, 20000, EACH + 8);
+    wr.flags = DOCK_F_COMPLETE;
+    assert_int_equal(dock_post_put(&w.post, &wr), 0);
+    assert_false(arrived(&w, 20000));
+    assert_int_equal(put(&w, DOCK_OP_WRITE, 9, 0), 0);
+    dock_post_end(&w.post);
+    expect(w.a.scq, 20000, DOCK_OK);
+    assert_true(arrived(&w, 20000 + EACH / 8) && arrived(&w, 9));
     close_world(&w);
 }
 
