@@ -127,6 +127,13 @@ static inline enum dock_state dock_post_state(const struct dock_post *p)
     return (enum dock_state)dock_peek32(p->sq->state);
 }
 
+// The same for who posts receives. What peers have said of the queue and its engine has not yet seen
+// (dock_qp_state) stands where they count what they send: a line that comes from them at each message.
+static inline enum dock_state dock_qp_own_state(struct dock_qp *qp)
+{
+    return (enum dock_state)dock_peek32(dock_qp_sq(qp)->state);
+}
+
 // The lock of the queue; with it the token, if that was asked for and nobody had it: then true.
 bool dock_sq_lock_wait(struct dock_sq_post *sq, bool both);
 
