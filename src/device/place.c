@@ -203,15 +203,12 @@ static int __attribute__((noinline)) put_named(struct dock_post *p, const struct
     return dock_post_put_only(p, wr);
 }
 
-static int __attribute__((noinline)) put_other(struct dock_post *p, const struct dock_wr *wr)
+// On a connection, but for messages.
+static int __attribute__((noinline)) put_one_sided(struct dock_post *p, const struct dock_wr *wr)
 {
     uint32_t flags = wr->flags | p->sq->always;
     struct taken t;
 
-    if (p->sq->names)
-        return put_named(p, wr);
-    if (wr->op <= DOCK_OP_SEND_IMM)
-        return put_message(p, wr);
     if (p->at_once && !(wr->op == DOCK_OP_WRITE && p->sq->room && fits(p->sq, wr, flags) &&
                         take(p, wr, flags, &t) && may(p, DOCK_PLACES_ALL) && place_write(p, wr, flags, &t)))
         stop(p, p->pi);
@@ -224,6 +221,13 @@ static int __attribute__((noinline)) put_long(struct dock_post *p, const struct 
     stop(p, p->pi);
     dock_slot_write(p, wr, flags);
     return 0;
+}
+
+static int __attribute__((noinline)) put_other(struct dock_post *p, const struct dock_wr *wr)
+{
+    if (p->sq->names)
+        return put_named(p, wr);
+    return wr->op <= DOCK_OP_SEND_IMM ? put_message(p, wr) : put_one_sided(p, wr);
 }
 
 int dock_post_put(struct dock_post *p, const struct dock_wr *wr)

@@ -144,27 +144,34 @@ static inline void give_number(struct dock_rq *rq, uint32_t number)
 
 // Initiators read these lines: what stands there already is not stored again, so that they keep what they
 // have.
-static inline void put_sge(struct dock_wqe_sge *at, const struct dock_wqe_sge *s)
+static inline void put_sge(struct dock_wqe_sge *at, uint64_t len_key, uint64_t va)
 {
-    uint64_t old[2], new[2];
+    uint64_t old;
 
-    memcpy(old, at, sizeof old);
-    memcpy(new, s, sizeof new);
-    if (old[0] != new[0] || old[1] != new[1])
-        memcpy(at, new, sizeof new);
+    memcpy(&old, at, sizeof old);
+    if (old != len_key)
+        memcpy(at, &len_key, sizeof len_key);
+    if (at->va != va)
+        at->va = va;
 }
 
-static void put_receive(struct dock_rq *rq, uint32_t number, const struct dock_sge *sge, unsigned nsge)
+static_assert(offsetof(struct dock_wqe_sge, key) == 4 && offsetof(struct dock_wqe_sge, va) == 8 &&
+                  offsetof(struct dock_sge, key) == offsetof(struct dock_sge, len) + 4,
+              "length and key are one word here and there");
+
+static inline void put_receive(struct dock_rq *rq, uint32_t number, const struct dock_sge *sge, unsigned nsge)
 {
     struct dock_wqe_sge *at = dock_rq_sges(&rq->view, number);
     dock_a32 *index = &rq->view.index[rq->pi & (rq->view.size - 1)];
+    unsigned i = 0;
 
-    for (unsigned i = 0; i < rq->view.stride; i++) {
-        struct dock_wqe_sge s = {0};
-        if (i < nsge)
-            s = (struct dock_wqe_sge){.len = sge[i].len, .key = sge[i].key, .va = sge[i].addr};
-        put_sge(&at[i], &s);
+    for (; i < nsge; i++) {
+        uint64_t len_key;
+        memcpy(&len_key, &sge[i].len, sizeof len_key);
+        put_sge(&at[i], len_key, sge[i].addr);
     }
+    for (; i < rq->view.stride; i++)
+        put_sge(&at[i], 0, 0);
     if (dock_peek32(index) != number)
         dock_set32(index, number); // published by pi
 }

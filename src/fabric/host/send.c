@@ -56,30 +56,34 @@ static inline char *buffer(struct dock_conn *c)
     return r->to;
 }
 
-static void tell(enum dock_moment at, const struct dock_conn *c, uint32_t position)
+// `heard`: somebody listens. It is a constant in each of two bodies, so that one who sends unheard, and is
+// waited for, asks once.
+static inline void tell(bool heard, enum dock_moment at, const struct dock_conn *c, uint32_t position)
 {
-    dock_probe(at, c->dest_qp, DOCK_PROBE_STRAIGHT | position);
+    if (heard)
+        dock_probe(at, c->dest_qp, DOCK_PROBE_STRAIGHT | position);
 }
 
 // As dock_rq_take, of this very receive, in one step: nobody else sends here, so the claim is ours to write
 // before the index is, and one that did not get that far means nothing. Who has the word (a repair, a queue
 // that is flushed) sends us the long way.
-static inline bool take(struct dock_conn *c, uint64_t word, uint32_t number)
+static inline bool take(struct dock_conn *c, uint64_t word, uint32_t number, bool heard)
 {
     uint32_t ci = dock_word_value(word);
 
     if (__builtin_expect(dock_word_holder(word) != 0, 0))
         return false;
-    tell(DOCK_AT_ENTER, c, ci);
+    tell(heard, DOCK_AT_ENTER, c, ci);
     dock_set64(&c->rq.claims[number], dock_claim_make(c->waiter->me, c->dest_qp)); // published by the index
-    tell(DOCK_AT_CLAIM, c, ci);
+    tell(heard, DOCK_AT_CLAIM, c, ci);
     if (__builtin_expect(!dock_claim64(&c->rq.rec->ci, &word, dock_word_make(ci + 1, 0)), 0))
         return false; // pairs with device/fail.c
-    tell(DOCK_AT_TAKEN, c, ci);
+    tell(heard, DOCK_AT_TAKEN, c, ci);
     return true;
 }
 
-static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *m, uint32_t number)
+static inline uint32_t complete(struct dock_conn *c, const struct dock_direct_message *m, uint32_t number,
+                                bool heard)
 {
     bool first, solicited = m->flags & DOCK_F_SOLICITED;
     struct dock_cqe *e;
@@ -98,7 +102,7 @@ static uint32_t complete(struct dock_conn *c, const struct dock_direct_message *
     dock_cq_commit(&c->cq, c->waiter, tail,
                    DOCK_CQE_RECV | c->cqe_flags |
                        (m->op == DOCK_OP_SEND_IMM ? DOCK_ROP_SEND_IMM : DOCK_ROP_SEND) << 4);
-    tell(DOCK_AT_COMPLETE, c, tail);
+    tell(heard, DOCK_AT_COMPLETE, c, tail);
     dock_host_arrived(c, m->len, solicited);
     return DOCK_OK;
 }
@@ -110,7 +114,8 @@ static void prepare(struct dock_conn *c, uint32_t ci)
         __builtin_prefetch(c->next_receive.to, 1);
 }
 
-uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message *m)
+static inline __attribute__((always_inline)) uint32_t send(struct dock_conn *c,
+                                                           const struct dock_direct_message *m, bool heard)
 {
     const struct dock_next_receive *r = &c->next_receive;
     uint64_t word = dock_peek64(&c->rq.rec->ci);
@@ -126,16 +131,27 @@ uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message 
     if (__builtin_expect(!to || m->len > r->sge.len, 0))
         return DOCK_DIRECT_NOT;
     uint32_t number = r->number;
-    if (__builtin_expect(!take(c, word, number), 0))
+    if (__builtin_expect(!take(c, word, number, heard), 0))
         return DOCK_DIRECT_NOT;
     dock_fence_store(); // earlier requests of this queue are placed before this one
     dock_direct_copy(to, m->from, m->len);
-    tell(DOCK_AT_PLACE, c, dock_word_value(word));
-    uint32_t status = complete(c, m, number);
+    tell(heard, DOCK_AT_PLACE, c, dock_word_value(word));
+    uint32_t status = complete(c, m, number, heard);
     prepare(c, dock_word_value(word) + 1);
     if (__builtin_expect(status && dock_service_lossy(c->service), 0)) {
         dock_host_dropped(c);
         return DOCK_OK;
     }
     return status;
+}
+
+static uint32_t __attribute__((noinline, cold))
+send_heard(struct dock_conn *c, const struct dock_direct_message *m)
+{
+    return send(c, m, true);
+}
+
+uint32_t dock_direct_send(struct dock_conn *c, const struct dock_direct_message *m)
+{
+    return __builtin_expect(dock_probe_hook != NULL, 0) ? send_heard(c, m) : send(c, m, false);
 }

@@ -444,22 +444,11 @@ static inline void fill_cr(urma_cr_t *cr, const struct dock_wc *d)
     cr->user_data = (uintptr_t)s->object;
 }
 
-int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
+static int __attribute__((noinline)) poll_some(struct dock_cq *cq, int cr_cnt, urma_cr_t *cr)
 {
-    struct dock_cq *cq;
     struct dock_wc d;
-    uint64_t began = ur_perf_begin();
     int n = 0, got = 0;
 
-    if (__builtin_expect(!jfc || cr_cnt < 0 || !cr || !ur_jfc(jfc)->dev, 0)) {
-        dock_refuse(EINVAL, "urma_poll_jfc: no active JFC, no place for CRs, or %d of them", cr_cnt);
-        return -1;
-    }
-    cq = ur_jfc(jfc)->dev;
-    if (dock_cq_idle(cq)) {
-        ur_perf_end(UB_POLL_JFC, began);
-        return 0;
-    }
     dock_cq_begin(cq);
     for (; n < cr_cnt; n++) {
         got = dock_cq_next(cq, &d);
@@ -468,6 +457,21 @@ int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
         fill_cr(&cr[n], &d);
     }
     dock_cq_end(cq);
-    ur_perf_end(UB_POLL_JFC, began);
     return n || got >= 0 ? n : -1;
+}
+
+int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
+{
+    struct dock_cq *cq;
+    uint64_t began = ur_perf_begin();
+    int n;
+
+    if (__builtin_expect(!jfc || cr_cnt < 0 || !cr || !ur_jfc(jfc)->dev, 0)) {
+        dock_refuse(EINVAL, "urma_poll_jfc: no active JFC, no place for CRs, or %d of them", cr_cnt);
+        return -1;
+    }
+    cq = ur_jfc(jfc)->dev;
+    n = dock_cq_idle(cq) ? 0 : poll_some(cq, cr_cnt, cr);
+    ur_perf_end(UB_POLL_JFC, began);
+    return n;
 }
