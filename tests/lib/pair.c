@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/identity.h"
+#include "device/internal.h"
+#include "lib/fork.h"
 
 uint8_t test_eid[16];
 
@@ -134,10 +136,43 @@ void end_connect(struct end *e, uint32_t dest_qp, const struct dock_qp_mod *knob
     must(dock_qp_modify(e->qp, &m), "to RTS");
 }
 
+struct stepper {
+    struct dock_dev *dev;
+    dock_a32 over;
+};
+
+static void *step_on(void *arg)
+{
+    struct stepper *s = arg;
+
+    while (!dock_acquire32(&s->over)) { // pairs with connect_beside
+        dock_engine_step(s->dev);
+        test_nap_us(200);
+    }
+    return NULL;
+}
+
+static void connect_beside(struct end *e, const struct end *other)
+{
+    struct stepper s = {.dev = other->dev};
+    pthread_t t;
+
+    must(-pthread_create(&t, NULL, step_on, &s), "pthread_create");
+    end_connect(e, dock_qp_number(other->qp), NULL);
+    dock_publish32(&s.over, 1); // pairs with step_on
+    pthread_join(t, NULL);
+}
+
 void pair_connect(struct end *a, struct end *b)
 {
     end_connect(a, dock_qp_number(b->qp), NULL);
     end_connect(b, dock_qp_number(a->qp), NULL);
+}
+
+void pair_connect_stepped(struct end *a, struct end *b)
+{
+    connect_beside(a, b);
+    connect_beside(b, a);
 }
 
 int end_post(struct end *e, const struct dock_wr *wr)

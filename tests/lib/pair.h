@@ -44,6 +44,9 @@ void end_close(struct end *e);
 // nothing.
 void end_connect(struct end *e, uint32_t dest_qp, const struct dock_qp_mod *knobs);
 void pair_connect(struct end *a, struct end *b);
+// Of two devices without engines, strangers so far: who connects waits for the other one to answer, which a
+// thread steps meanwhile.
+void pair_connect_stepped(struct end *a, struct end *b);
 
 // Name the target of a request of a queue without a connection.
 void wr_aim(struct dock_wr *wr, uint32_t dest_qp);

@@ -101,7 +101,7 @@ static void a_sleeping_receiver_is_woken_behind_the_senders_completion(void **st
         print_message("%s\n", rows[i].what);
         end_open(&a, one, &o);
         end_open(&b, other, &o);
-        pair_connect(&a, &b);
+        pair_connect_stepped(&a, &b);
         dock_probe_straight = rows[i].straight;
         get_acquainted(&rows[i]);
         assert_int_equal(dock_cq_arm(b.rcq, false, false), 0);

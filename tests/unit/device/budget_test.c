@@ -23,7 +23,7 @@ static void open_both(void)
     assert_int_equal(dock_dev_open(&cfg, &other), 0);
     end_open(&a, one, &o);
     end_open(&b, other, &o);
-    pair_connect(&a, &b);
+    pair_connect_stepped(&a, &b);
 }
 
 static void close_both(void)
