@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Copies of some KiB and more. For these glibc takes `rep movsb`; on AMD's processors a loop over wide
+// Copies of some length. From some KiB on glibc takes `rep movsb`; on AMD's processors a loop over wide
 // registers is faster: by a quarter at 4 KiB, an eighth at 16 and a twentieth where neither side fits the
-// inner cache (bench.md). Other machines keep memcpy, and so does ThreadSanitizer, which tells of a whole
-// range at once.
+// inner cache (bench.md). Shorter ones and other machines keep memcpy, and so does ThreadSanitizer, which
+// tells of a whole range at once.
 #include "fabric/bulk.h"
 
 #include <stdint.h>
@@ -10,6 +10,7 @@
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 
+#define BULK 2048u // bytes from which on the loop is faster
 #define LINE 64u
 #define BLOCK 256u
 #define TURNING (31u << 10) // bytes from which on source and target exceed an inner cache
@@ -17,28 +18,33 @@
 
 typedef char wide __attribute__((vector_size(32), aligned(1), may_alias));
 
-static __attribute__((target("avx"))) void copy_blocks(char *to, const char *from, size_t n)
+// As many as there are. How many bytes; what is left is copied by a call of memcpy, since nobody knows here
+// that it is short: the compiler would take `rep movsq` for it, which is slower.
+static __attribute__((target("avx"))) size_t copy_blocks(char *to, const char *from, size_t n)
 {
-    for (const char *end = from + n; from != end; from += BLOCK, to += BLOCK) {
+    const char *end = from + n / BLOCK * BLOCK;
+
+    for (; from != end; from += BLOCK, to += BLOCK) {
         const wide *f = (const wide *)from;
         wide *t = (wide *)to;
         wide a = f[0], b = f[1], c = f[2], d = f[3], e = f[4], g = f[5], h = f[6], i = f[7];
         t[0] = a, t[1] = b, t[2] = c, t[3] = d;
         t[4] = e, t[5] = g, t[6] = h, t[7] = i;
     }
+    return n / BLOCK * BLOCK;
 }
 
-// Of at least a line. Its first line is copied by itself, so that no store of a block is in two.
+// Its first line is copied by itself, so that no store of a block is in two. Of less than a line in front of
+// what is there already, all of that line.
 static void forward(char *to, const char *from, size_t n)
 {
-    size_t head = -(uintptr_t)to % LINE, blocks;
+    size_t done = -(uintptr_t)to % LINE;
 
-    if (head)
+    if (done)
         memcpy(to, from, LINE);
-    blocks = (n - head) / BLOCK * BLOCK;
-    copy_blocks(to + head, from + head, blocks);
-    head += blocks;
-    memcpy(to + head, from + head, n - head);
+    done += copy_blocks(to + done, from + done, n - done);
+    if (n > done)
+        memcpy(to + done, from + done, n - done);
 }
 
 // By pages of the target, the last one first. Each goes from front to back.
@@ -69,9 +75,9 @@ static void by_turns(char *to, const char *from, size_t n)
         from_its_end(to, from, n);
 }
 
-void dock_bulk_copy(char *to, const char *from, size_t n)
+static void copy(char *to, const char *from, size_t n)
 {
-    if (!__builtin_cpu_is("amd") || !__builtin_cpu_supports("avx"))
+    if (n < BULK || !__builtin_cpu_is("amd") || !__builtin_cpu_supports("avx"))
         memcpy(to, from, n);
     else if (n < TURNING)
         forward(to, from, n);
@@ -81,9 +87,18 @@ void dock_bulk_copy(char *to, const char *from, size_t n)
 
 #else
 
-void dock_bulk_copy(char *to, const char *from, size_t n)
+static void copy(char *to, const char *from, size_t n)
 {
     memcpy(to, from, n);
 }
 
 #endif
+
+// A program may move memory down by a request to itself. Nobody promises that it comes right, and it does.
+void dock_bulk_copy(char *to, const char *from, size_t n)
+{
+    if (__builtin_expect((uintptr_t)to - (uintptr_t)from < n || (uintptr_t)from - (uintptr_t)to < n, 0))
+        memmove(to, from, n);
+    else
+        copy(to, from, n);
+}

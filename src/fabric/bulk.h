@@ -4,9 +4,7 @@
 
 #include <stddef.h>
 
-#define DOCK_BULK 2048u // bytes from which on a copy is one of these
-
-// As memcpy. From 31 KiB on what is stored first may be the beginning or the end.
+// As memmove. From 31 KiB on what is stored first may be the beginning or the end.
 void dock_bulk_copy(char *to, const char *from, size_t n);
 
 #endif

@@ -80,10 +80,7 @@ static void long_copy(char *to, const char *from, size_t n)
         bytes_of_a_word(to, from, n);
         return;
     }
-    if (n < DOCK_BULK)
-        memcpy(to, from, n - end);
-    else
-        dock_bulk_copy(to, from, n - end);
+    dock_bulk_copy(to, from, n - end);
     dock_fence_store();
     end_of_copy(to + n - end, from + n - end, end);
 }
