@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -121,17 +122,22 @@ static bool readable(uint64_t at, size_t n, size_t page)
 }
 
 // An atomic "add 0", done by the kernel: writes to the page, changes nothing, loses no store of another
-// thread.
-static bool writable(uint64_t at, size_t n, size_t page)
+// thread. For a page that a handler of userfaultfd has to bring the kernel does not wait there; it does where
+// it is asked for the page alone.
+static bool is_writable(uint64_t word, size_t page)
 {
     uint32_t own = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        uint64_t word = (at & ~(page - 1)) + i * page;
-        if (syscall(SYS_futex, &own, FUTEX_WAKE_OP_PRIVATE, 0, NULL, (void *)(uintptr_t)word,
-                    FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048)) < 0)
+    return syscall(SYS_futex, &own, FUTEX_WAKE_OP_PRIVATE, 0, NULL, (void *)(uintptr_t)word,
+                   FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048)) >= 0 ||
+           syscall(SYS_madvise, (void *)(uintptr_t)word, page, MADV_POPULATE_WRITE) == 0;
+}
+
+static bool writable(uint64_t at, size_t n, size_t page)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_writable((at & ~(page - 1)) + i * page, page))
             return false;
-    }
     return true;
 }
 
