@@ -271,32 +271,6 @@ static bool in_state(struct cm_id *id, enum cm_state state)
     return in;
 }
 
-int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
-{
-    struct cm_id *id = cm_id(rid);
-    int ret;
-
-    if (!cm_id_ok(rid, "rdma_accept"))
-        return -1;
-    if (!in_state(id, CM_REQ_RCVD))
-        return cm_fail(
-            dock_refuse(EINVAL, "rdma_accept: there is no request to accept, or who asked has gone"));
-    ret = prepare_accept(id, conn_param);
-    if (ret)
-        return ret;
-    cm_acquire();
-    ret = reply(id, conn_param);
-    if (!ret && !(id->sync && cm_is_ud(id)))
-        return cm_end_call(id, 0);
-    cm_release();
-    if (!ret) { // a synchronous datagram id has nothing to wait for: nobody answers it
-        cm_let_event_go(id);
-        return 0;
-    }
-    cm_qp_to_err(id);
-    return cm_fail(ret);
-}
-
 static int reject(struct cm_id *id, const void *data, uint8_t len, uint8_t reason)
 {
     bool ud = cm_is_ud(id);
@@ -317,6 +291,35 @@ static int reject(struct cm_id *id, const void *data, uint8_t len, uint8_t reaso
         dock_debug("a peer was gone before it was rejected");
     cm_over(id);
     return 0;
+}
+
+int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
+{
+    struct cm_id *id = cm_id(rid);
+    int ret;
+
+    if (!cm_id_ok(rid, "rdma_accept"))
+        return -1;
+    if (!in_state(id, CM_REQ_RCVD))
+        return cm_fail(
+            dock_refuse(EINVAL, "rdma_accept: there is no request to accept, or who asked has gone"));
+    ret = prepare_accept(id, conn_param);
+    if (ret)
+        return ret;
+    cm_acquire();
+    ret = reply(id, conn_param);
+    if (!ret && !(id->sync && cm_is_ud(id)))
+        return cm_end_call(id, 0);
+    if (ret &&
+        id->state == CM_REQ_RCVD) // who asked is told, as the kernel does: the queue cannot be had again
+        reject(id, NULL, 0, CM_REJ_CONSUMER);
+    cm_release();
+    if (!ret) { // a synchronous datagram id has nothing to wait for: nobody answers it
+        cm_let_event_go(id);
+        return 0;
+    }
+    cm_qp_to_err(id);
+    return cm_fail(ret);
 }
 
 static int reject_call(struct rdma_cm_id *rid, const void *data, uint8_t len, uint8_t reason)

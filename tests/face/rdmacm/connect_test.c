@@ -163,6 +163,23 @@ static void a_rejection_has_reason_28_and_its_data(void **state)
     close_both();
 }
 
+static void a_refused_accept_is_a_rejection(void **state)
+{
+    static const char much[197];
+    struct rdma_conn_param p = {.private_data = much, .private_data_len = sizeof much};
+
+    (void)state;
+    cm_both_open(&b, RDMA_PS_TCP, 4);
+    cm_make_qp(b.active);
+    CHECK_INT(rdma_connect(b.active, NULL), 0);
+    cm_take_request(&b);
+    cm_make_qp(b.passive);
+    CHECK_INT(rdma_accept(b.passive, &p), -1);
+    CHECK_INT(errno, EINVAL);
+    cm_expect_status(b.active_channel, RDMA_CM_EVENT_REJECTED, 28);
+    close_both();
+}
+
 static void nobody_listening_is_a_rejection_with_reason_8(void **state)
 {
     (void)state;
@@ -379,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_disconnect_is_told_to_both_and_timewait_ends),
         cmocka_unit_test(an_id_that_is_destroyed_disconnects),
         cmocka_unit_test(a_rejection_has_reason_28_and_its_data),
+        cmocka_unit_test(a_refused_accept_is_a_rejection),
         cmocka_unit_test(nobody_listening_is_a_rejection_with_reason_8),
         cmocka_unit_test(who_holds_the_port_and_listens_a_moment_later_is_found),
         cmocka_unit_test(a_request_beyond_the_backlog_is_rejected),
