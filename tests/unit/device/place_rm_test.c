@@ -185,6 +185,71 @@ static void a_target_that_is_gone_is_not_written_to(void **state)
     close_world(&w);
 }
 
+static uint8_t nobody[16] = {1};
+
+static void to_the_other_target(struct world *w, struct dock_wr *wr)
+{
+    wr_aim(wr, dock_qp_number(w->b[1].qp));
+}
+
+static void to_another_address(struct world *w, struct dock_wr *wr)
+{
+    (void)w;
+    wr->eid = nobody;
+}
+
+static void to_a_group_of_that_number(struct world *w, struct dock_wr *wr)
+{
+    (void)w;
+    wr->bundle = true;
+}
+
+// Memory of the target that was written to last, by a request that names another one.
+static void a_key_alone_is_not_the_way(void **state)
+{
+    void (*const turned[])(struct world *, struct dock_wr *) = {NULL, to_the_other_target, to_another_address,
+                                                                to_a_group_of_that_number};
+    struct world w;
+    struct dock_wc wc;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof turned / sizeof *turned; i++) {
+        struct end *b = &w.b[0];
+        open_world_with(&w, true); // it counts the retries
+        dock_post_end(&w.post);
+        struct dock_wr wr = wr_onesided(DOCK_OP_WRITE, &w.a, &w.sge, 8, 8, b->mr, (uintptr_t)b->mem + 8);
+        wr_aim(&wr, dock_qp_number(b->qp));
+        if (turned[i])
+            turned[i](&w, &wr);
+        assert_int_equal(end_post(&w.a, &wr), 0);
+        assert_true(end_wait(w.a.scq, &wc, 10000));
+        assert_int_equal(wc.status == DOCK_OK, !turned[i]);
+        assert_int_equal(arrived(&w, 0, 1), !turned[i]);
+        close_world(&w);
+    }
+}
+
+// Where a request went is told with its completion, also of one that goes nowhere.
+static void a_nop_between_two_is_told_as_one(void **state)
+{
+    struct world w;
+    struct dock_wc wc;
+    struct dock_wr nop = {.op = DOCK_OP_NOP, .flags = DOCK_F_COMPLETE, .id = 7};
+
+    (void)state;
+    open_world(&w);
+    assert_int_equal(dock_post_put(&w.post, &nop), 0);
+    dock_post_end(&w.post);
+    assert_true(end_wait(w.a.scq, &wc, 10000));
+    assert_int_equal(wc.id, 7);
+    dock_post_begin(w.a.qp, &w.post);
+    assert_int_equal(put(&w, 0, 1, DOCK_F_COMPLETE), 0);
+    assert_true(arrived(&w, 0, 1));
+    dock_post_end(&w.post);
+    expect(&w, 1, 0, DOCK_OK);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +257,8 @@ int main(void)
         cmocka_unit_test(another_target_waits_and_what_is_behind_it_too),
         cmocka_unit_test(what_is_refused_is_not_placed),
         cmocka_unit_test(a_target_that_is_gone_is_not_written_to),
+        cmocka_unit_test(a_key_alone_is_not_the_way),
+        cmocka_unit_test(a_nop_between_two_is_told_as_one),
     };
 
     return cmocka_run_group_tests_name("placing without a connection", tests, NULL, NULL);
