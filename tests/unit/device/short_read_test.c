@@ -26,6 +26,8 @@ enum wrong {
     LOCAL_END,
     FAR_WRITE_ONLY,
     FAR_NEW,
+    FAR_TOKEN,
+    FAR_OTHER,
     FAR_END,
     QUEUE_RIGHT,
     QUEUE_ANSWERS_NONE,
@@ -51,6 +53,8 @@ static const struct row {
     {"beyond the end of local memory", 64, false, LOCAL_END, DOCK_ST_LOC_PROT},
     {"of memory that may only be written", 64, false, FAR_WRITE_ONLY, DOCK_ST_REM_ACCESS},
     {"under a key that was taken back", 64, false, FAR_NEW, DOCK_ST_REM_ACCESS},
+    {"under another variant of a key that is known", 64, false, FAR_TOKEN, DOCK_ST_REM_ACCESS},
+    {"under a key that stands where a known one does", 64, false, FAR_OTHER, DOCK_ST_REM_ACCESS},
     {"beyond the end of memory", 64, false, FAR_END, DOCK_ST_REM_ACCESS},
     {"of a queue without the right", 64, false, QUEUE_RIGHT, DOCK_ST_REM_INV_REQ},
     {"of a queue that answers none", 64, false, QUEUE_ANSWERS_NONE, DOCK_ST_REM_INV_REQ},
@@ -171,6 +175,7 @@ static bool run(const struct row *r, enum way way)
         assert_int_equal(dock_mr_deregister(w.far), 0);
         register_half(&w.b, w.from, DOCK_ACCESS_LOCAL_WRITE | DOCK_ACCESS_REMOTE_READ, &w.far);
     }
+    far.rkey ^= r->wrong == FAR_TOKEN ? 2 : r->wrong == FAR_OTHER ? DOCK_RKEYS << 8 : 0;
     key = r->wrong == LOCAL_KEY ? 0x00123400 : w.near->lkey;
     to = r->wrong == LOCAL_END ? w.to + HALF - r->len + 1 : w.to;
     from = r->wrong == FAR_END ? w.from + HALF - r->len + 1 : w.from;
