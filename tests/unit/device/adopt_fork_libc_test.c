@@ -31,6 +31,7 @@
 #include "arena/procfile.h"
 #include "device/internal.h"
 #include "lib/adopting.h"
+#include "lib/filter.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
 
@@ -319,16 +320,7 @@ static int fork_that_is_refused(void *arg)
 // A kernel that tells mappings as text, of a process that lives.
 static bool answer_queries(uint32_t err)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog p = {.len = 4, .filter = code};
-
-    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-           !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p);
+    return !filter_call(SYS_ioctl, SECCOMP_RET_ERRNO | err, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
 static ssize_t close_the_maps(void *arg, const char *text, size_t n)

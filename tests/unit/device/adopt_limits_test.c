@@ -11,13 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,6 +25,7 @@
 #include "arena/procfile.h"
 #include "device/internal.h"
 #include "lib/duo.h"
+#include "lib/filter.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
 
@@ -37,16 +36,7 @@
 // From here on one system call fails.
 static bool answer(uint32_t call, uint32_t code_of)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code_of),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog p = {.len = sizeof code / sizeof *code, .filter = code};
-
-    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-           !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p);
+    return !filter_call(call, SECCOMP_RET_ERRNO | code_of, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
 // The file system of the arena is full: a store to it fails as tmpfs lets it fail.

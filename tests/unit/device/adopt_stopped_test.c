@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,13 +17,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "device/internal.h"
+#include "lib/filter.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
 
@@ -182,17 +181,8 @@ static void its_process_group_in_a_fork(void **state)
 // Who calls setpgid waits until we say that it may: the one call of the helper before it traces anybody.
 static bool ask_before_a_group_is_left(void)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setpgid, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog p = {.len = 4, .filter = code};
-    long fd = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-                  ? -1
-                  : syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                            SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &p);
+    long fd = filter_call(SYS_setpgid, SECCOMP_RET_USER_NOTIF,
+                          SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 
     if (fd >= 0)
         dock_set32(&shared->listener, (uint32_t)fd + 1);

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -30,6 +29,7 @@
 #include "lib/busy.h"
 #include "lib/container.h"
 #include "lib/duo.h"
+#include "lib/filter.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
 
@@ -352,15 +352,7 @@ static void a_handler_ends_a_call(void **state)
 // From here on the kernel refuses this call.
 static bool refuse(uint32_t call)
 {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog p = {.len = 4, .filter = code};
-
-    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+    return !filter_call(call, SECCOMP_RET_ERRNO | EPERM, 0);
 }
 
 static int not_allowed(void *arg)

@@ -2,7 +2,6 @@
 // Deregistering a key that nobody ever looked up waits for nobody: no fence runs. One that was found, by whom
 // and in whatever way, is fenced. A seccomp filter ends the process at the fence's system call.
 #include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 #include <cmocka.h>
 
 #include "device/internal.h"
+#include "lib/filter.h"
 #include "lib/pair.h"
 
 struct world {
@@ -106,15 +105,7 @@ static void register_page(struct world *w)
 
 static void forbid_the_fence(void)
 {
-    struct sock_filter f[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog prog = {.len = sizeof f / sizeof *f, .filter = f};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+    if (filter_call(SYS_membarrier, SECCOMP_RET_KILL_PROCESS, 0))
         _exit(77);
 }
 
