@@ -187,20 +187,20 @@ struct awaited {
 // Until the child says that it has its copies, or is gone. Its end of the pipe alone does not tell: a child
 // that somebody made beside us without handlers may have it too. The threads that would answer peers stand
 // still: that takes the longer the larger the memory, and peers give up who shows nothing for seconds. false:
-// it takes too long.
+// it takes too long. Nobody waits a second time.
 static bool await_child(struct awaited child, uint64_t patience_ns)
 {
     struct pollfd p[] = {{.fd = at_fork.done[0], .events = POLLIN}, {.fd = child.fd, .events = POLLIN}};
     uint64_t start = dock_now_ns();
+    bool in_time = true;
     long n;
 
     close_end(1);
-    while (at_fork.done[0] >= 0) {
+    while (in_time && at_fork.done[0] >= 0) {
         n = one_beat(p, 2);
         if (n && n != -EINTR)
             break;
-        if (dock_now_ns() - start > patience_ns)
-            return false;
+        in_time = dock_now_ns() - start <= patience_ns;
         if (child.look_after)
             child.look_after(child.pid);
         for (struct dock_adopt *a = dock_adopters; a; a = a->next)
@@ -208,22 +208,25 @@ static bool await_child(struct awaited child, uint64_t patience_ns)
                 a->ops->beat(a->user);
     }
     close_end(0);
-    return true;
+    return in_time;
 }
 
 // The forking thread has not seen its child yet: it waits here, so that nothing of its own changes either.
-// There may be none, or none any more. Nobody waits a second time.
+// There may be none, or none any more: then nobody is waited for at all.
 static bool made(long child, void (*look_after)(long child))
 {
     long fd = child > 0 ? dock_rawcall(SYS_pidfd_open, child, 0, 0, 0, 0, 0) : -ESRCH;
     struct awaited it = {.fd = fd < 0 ? -1 : (int)fd, .pid = child, .look_after = look_after};
-    bool done = fd == -ESRCH || await_child(it, DOCK_FORK_PATIENCE_NS);
 
+    if (fd == -ESRCH) {
+        close_end(1);
+        close_end(0);
+        return true;
+    }
+    bool in_time = await_child(it, DOCK_FORK_PATIENCE_NS);
     if (fd >= 0)
         dock_rawcall(SYS_close, fd, 0, 0, 0, 0, 0);
-    close_end(1);
-    close_end(0);
-    return done;
+    return in_time;
 }
 
 static const struct dock_fork_steps steps = {.lend = lend, .take_back = take_back, .made = made};
@@ -277,10 +280,8 @@ static void leave(bool in_child)
 static void parent(void)
 {
     take_back(); // else it is done: the helper may have been killed
-    if (!await_child((struct awaited){.fd = -1}, dock_stop_is_alone() ? UINT64_MAX : DOCK_FORK_PATIENCE_NS)) {
-        close_end(0);
+    if (!await_child((struct awaited){.fd = -1}, dock_stop_is_alone() ? UINT64_MAX : DOCK_FORK_PATIENCE_NS))
         tell_of_threads();
-    }
     for (unsigned i = 0; i < at_fork.ranges; i++)
         dock_count64(&at_fork.range[i].a->counts->forked_bytes, at_fork.range[i].hi - at_fork.range[i].lo);
     leave(false);
