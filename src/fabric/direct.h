@@ -80,6 +80,13 @@ static inline void dock_direct_copy(char *to, const char *from, size_t n)
     }
 }
 
+// Is [inside, inside + len) not in the part of the key that was used last, or does it no longer stand?
+static inline bool dock_direct_misses(const struct dock_rkey *k, uint64_t inside, uint64_t len)
+{
+    return inside + len > k->room || inside > k->room ||
+           dock_acquire64(&k->rec->generation) != k->generation; // pairs with mr.c
+}
+
 // Another remote key than the one used last, as it was found before; one that does not fit if there is none.
 const struct dock_rkey *dock_direct_key(struct dock_conn *c, uint64_t name);
 
@@ -94,9 +101,7 @@ static inline bool dock_direct_write(struct dock_conn *c, uint64_t name, uint64_
     if (__builtin_expect(k->writes != name, 0))
         k = dock_direct_key(c, name);
     inside = raddr - k->mapped;
-    if (__builtin_expect(inside + len > k->room || inside > k->room ||
-                             dock_acquire64(&k->rec->generation) != k->generation, // pairs with mr.c
-                         0))
+    if (__builtin_expect(dock_direct_misses(k, inside, len), 0))
         return false;
     dock_fence_store(); // earlier requests of this queue are placed before this one
     dock_direct_copy(k->base + inside, from, len);

@@ -11,8 +11,7 @@
  *   UNORDERED_LOOK  the reader may copy the words before it takes the generation
  *   NO_SUM          the reader does not look at the sum
  *
- * pairs: device/mr.c: publish_segrec; fabric/direct.h: dock_direct_write dock_direct_write_word; fabric/host/keys.c: found;
- *   fabric/host/onesided.c: dock_direct_read;
+ * pairs: device/mr.c: publish_segrec; fabric/direct.h: dock_direct_misses dock_direct_write_word; fabric/host/keys.c: found;
  *   fabric/host/map.c: look_and_lay; fabric/host/send.c: buffer.
  */
 #define VARS 3

@@ -86,8 +86,7 @@ bool dock_direct_read(struct dock_conn *c, uint64_t name, uint64_t raddr, char *
     // A target that takes no READs at all, and one that takes none of this queue.
     if (!dock_peek32(&c->queue->rd_atomic) || !(dock_peek32(&c->queue->access) & DOCK_ACCESS_REMOTE_READ) ||
         !k->rec || dock_rkey_name(k->tid, k->token) != name || !(k->access & DOCK_ACCESS_REMOTE_READ) ||
-        inside + len > k->room || inside > k->room ||
-        dock_acquire64(&k->rec->generation) != k->generation) // pairs with mr.c
+        dock_direct_misses(k, inside, len))
         return false;
     look_last();
     dock_direct_copy(to, k->base + inside, len);
