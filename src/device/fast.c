@@ -201,9 +201,8 @@ static inline uint32_t write_any(struct dock_sq *sq, struct dock_conn *c, const 
     return head & INLINE_BITS ? 0 : place(sq, c, b);
 }
 
-// One of another kind: a WRITE with its completion, one that is inline, a READ, a SEND. Of who listens, every
-// WRITE.
-// false: it does not suit.
+// One of another kind: a WRITE with its completion, one that is inline, a READ, a SEND; while somebody
+// listens, every WRITE. false: it does not suit.
 static bool __attribute__((noinline))
 haul_other(struct dock_sq *sq, struct dock_conn *c, struct dock_stay *stay, bool heard)
 {

@@ -310,8 +310,8 @@ int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *conn_param)
     ret = reply(id, conn_param);
     if (!ret && !(id->sync && cm_is_ud(id)))
         return cm_end_call(id, 0);
-    if (ret &&
-        id->state == CM_REQ_RCVD) // who asked is told, as the kernel does: the queue cannot be had again
+    // Who asked is told, as by the kernel: there is no second accept, its queue would be in ERR.
+    if (ret && id->state == CM_REQ_RCVD)
         reject(id, NULL, 0, CM_REJ_CONSUMER);
     cm_release();
     if (!ret) { // a synchronous datagram id has nothing to wait for: nobody answers it
