@@ -301,6 +301,7 @@ static int beside_a_child_without_handlers(bool refused)
         return 4;
     dock_set32(&beside.over, 1);
     pthread_join(t, NULL);
+    kill(beside.child, SIGKILL); // which may not have come to ask for it at the thread's end
     waitpid(beside.child, NULL, 0);
     return err;
 }
