@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "fabric/bulk.h"
 #include "fabric/direct.h"
 
 #define STEPS 200000u
@@ -183,12 +184,11 @@ static void a_bulk_copy_ends_with_its_last_byte(void **state)
 }
 
 // By pages of the target, of which the first has some bytes or few: of a whole line, or less.
-static void bulk_copies_are_whole(void **state)
+static void copies_are_whole(const char *name, void (*copy)(char *to, const char *from, size_t n))
 {
     static char from[LONGEST + 64], want[LONGEST + 64 + 4096 + EDGE];
     static _Alignas(4096) char to[sizeof want];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof from; i++)
         from[i] = (char)(i * 31 + i / 251);
     for (unsigned n = 2000; n < LONGEST; n += n < 5000 ? 41 : n / 13)
@@ -197,10 +197,19 @@ static void bulk_copies_are_whole(void **state)
             memset(to, 0x77, sizeof to);
             memset(want, 0x77, sizeof want);
             memcpy(want + (place - to), from + at % 9, n);
-            dock_direct_copy(place, from + at % 9, n);
+            copy(place, from + at % 9, n);
             if (memcmp(to, want, sizeof to))
-                fail_msg("%u bytes at %u from %u came wrong", n, (unsigned)(place - to), at % 9);
+                fail_msg("%s: %u bytes at %u from %u came wrong", name, n, (unsigned)(place - to), at % 9);
         }
+}
+
+static void bulk_copies_are_whole(void **state)
+{
+    (void)state;
+    copies_are_whole("as chosen here", dock_direct_copy);
+    for (const struct dock_bulk_way *w = dock_bulk_ways; w->name; w++)
+        if (w->runs_here())
+            copies_are_whole(w->name, w->copy);
 }
 
 static void memory_moves_down(void **state)
