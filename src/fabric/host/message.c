@@ -357,9 +357,11 @@ static bool may_send(const struct dock_conn *c, const struct dock_xfer *x)
 }
 
 // IBTA vol 1, 9.9.6.3, class J: a key that cannot be invalidated fails the receive and the target's queue,
-// and nobody answers the requester.
+// and nobody answers the requester. It tries again, maybe before the target's engine has looked.
 static enum dock_go cannot_invalidate(struct dock_conn *c, struct dock_xfer *x)
 {
+    if (dock_peek32(&dock_conn_target(c)->queue->attention) & DOCK_ATTN_ERRORS)
+        return DOCK_GO_NOBODY;
     if (claim(c, x))
         return DOCK_GO_RNR;
     complete(c, x, DOCK_ST_LOC_PROT, 0);
