@@ -34,6 +34,7 @@
 #include "lib/filter.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
+#include "lib/tracing.h"
 
 #define PAGE 4096u
 #define LEN (256 * PAGE)
@@ -479,6 +480,7 @@ static void skip_without_malloc_of_libc(void)
 static void a_file_that_is_open(void **state)
 {
     (void)state;
+    tracing_or_skip();
     skip_without_malloc_of_libc();
     run(open_file_in_memory_that_moved);
 }
@@ -486,6 +488,7 @@ static void a_file_that_is_open(void **state)
 static void an_arena_of_the_allocator(void **state)
 {
     (void)state;
+    tracing_or_skip();
     skip_without_malloc_of_libc();
     run(arena_of_the_allocator_that_moved);
 }
@@ -493,18 +496,21 @@ static void an_arena_of_the_allocator(void **state)
 static void the_stack_of_who_forks(void **state)
 {
     (void)state;
+    tracing_or_skip();
     run(stack_that_moved);
 }
 
 static void a_child_without_handlers_beside_it(void **state)
 {
     (void)state;
+    tracing_or_skip();
     run(child_without_handlers);
 }
 
 static void a_fork_that_is_refused_beside_one(void **state)
 {
     (void)state;
+    tracing_or_skip();
     run(fork_that_is_refused);
 }
 

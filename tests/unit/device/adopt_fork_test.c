@@ -28,6 +28,7 @@
 #include "lib/duo.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
+#include "lib/tracing.h"
 
 #define PAGE 4096u
 #define LEN (256 * PAGE)
@@ -212,6 +213,7 @@ static void a_child_sees_one_instant(void **state)
     pthread_t t;
     unsigned torn = 0;
 
+    tracing_or_skip();
     free_running.mem = f->b.mem;
     free_running.plain = calloc(1, sizeof *free_running.plain);
     memset(f->b.mem, 0, LEN);

@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "device/internal.h"
+#include "lib/another_user.h"
 #include "lib/busy.h"
 #include "lib/duo.h"
 #include "lib/fork.h"
@@ -246,20 +247,15 @@ static int something_is_left(void *arg)
 // A daemon that began as root: nobody may trace it now, nor look at its memory.
 static int as_another_user(void)
 {
-    char dir[] = "/tmp/drydock-test-XXXXXX";
-
-    if (setgid(65534) || setuid(65534) || prctl(PR_GET_DUMPABLE) == 1 || !mkdtemp(dir))
-        return 77;
-    setenv("DRYDOCK_DIR", dir, 1);
-    return open_device();
+    return another_user() && prctl(PR_GET_DUMPABLE) != 1 ? open_device() : 77;
 }
 
-static int another_user(void *arg)
+static int work_of_another_user(void *arg)
 {
     int err = as_another_user();
 
     (void)arg;
-    return err ? err : work(THREADS - 1);
+    return another_user_ends(err ? err : work(THREADS - 1));
 }
 
 // ---- a thread that blocks every signal
@@ -439,7 +435,7 @@ static int edges_of_another_user(void *arg)
     int err = as_another_user();
 
     (void)arg;
-    return err ? err : with_edges();
+    return another_user_ends(err ? err : with_edges());
 }
 
 // ---- an alternate stack in memory that is registered
@@ -637,7 +633,7 @@ static struct part parts[] = {
     {"no store is lost", asked_for},
     {"no store is lost beside forks", beside_forks},
     {"where nothing else is left", nothing_else_is_left},
-    {"as another user than at first", another_user},
+    {"as another user than at first", work_of_another_user},
     {"nobody is bothered where something is", something_is_left},
     {"one that blocks all keeps memory plain", a_blocker_keeps_it_plain},
     {"one that blocks all fails a registration", a_blocker_fails_it},

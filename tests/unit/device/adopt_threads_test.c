@@ -26,12 +26,14 @@
 #include <unistd.h>
 
 #include "device/internal.h"
+#include "lib/another_user.h"
 #include "lib/busy.h"
 #include "lib/container.h"
 #include "lib/duo.h"
 #include "lib/filter.h"
 #include "lib/fork.h"
 #include "lib/maps.h"
+#include "lib/tracing.h"
 
 #define EXECS 60u // of which one in ten meets a stop
 
@@ -141,6 +143,7 @@ static void expect(int (*body)(void *), void *arg)
 static void no_store_is_lost(void **state)
 {
     (void)state;
+    tracing_or_skip();
     expect(under_threads, "adopt");
 }
 
@@ -148,18 +151,14 @@ static void no_store_is_lost(void **state)
 
 static int in_a_container(void *arg)
 {
-    if (setgid(65534) || setuid(65534))
-        return 77;
-    setenv("DRYDOCK_DIR", "", 1);
-    char dir[] = "/tmp/drydock-test-XXXXXX";
-    if (!mkdtemp(dir))
-        return 1;
-    setenv("DRYDOCK_DIR", dir, 1);
     const struct rlimit none = {0, 0};
-    if (setrlimit(RLIMIT_MEMLOCK, &none)) // what real adapters pin with
-        return 1;
+
+    if (!another_user())
+        return 77;
     prctl(PR_SET_DUMPABLE, 1); // as a program that was started by this user has it
-    return container_filter() ? under_threads(arg) : 77;
+    if (setrlimit(RLIMIT_MEMLOCK, &none) || !container_filter()) // what real adapters pin with
+        return another_user_ends(77);
+    return another_user_ends(under_threads(arg));
 }
 
 #else
@@ -175,6 +174,7 @@ static int in_a_container(void *arg)
 static void no_store_is_lost_in_a_container(void **state)
 {
     (void)state;
+    tracing_or_skip();
     expect(in_a_container, "adopt");
 }
 
@@ -451,6 +451,7 @@ static void beside_an_engine_that_has_just_begun(void **state)
 static void by_a_thread_in_real_time(void **state)
 {
     (void)state;
+    tracing_or_skip();
     expect(in_real_time, NULL);
 }
 
