@@ -212,6 +212,9 @@ static int receive(int sock, dock_who who, struct dock_gift *out)
     unsigned nfds = received_fds(&h, fds);
     if (len == 0 && !nfds)
         return -ECONNRESET;
+    if (h.msg_flags & MSG_CTRUNC &&
+        nfds < MAX_FDS) // there was room for more in the call, and not in the process
+        return drop_all(fds, nfds, -EMFILE);
     const char *fault = fault_of(&m, len, &h, nfds, who);
     if (fault) {
         dock_error("what device %u.%u handed over is %s", dock_who_slot(who), dock_who_incarnation(who),

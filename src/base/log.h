@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 enum dock_log_level { DOCK_LOG_ERROR, DOCK_LOG_WARN, DOCK_LOG_INFO, DOCK_LOG_DEBUG };
 
@@ -25,6 +26,13 @@ static inline int dock_no_memory(const char *what)
 {
     dock_error("no memory for %s", what);
     return -ENOMEM;
+}
+
+// What the device needs of the system is not to be had. Returns `code`, a negative errno value.
+static inline int dock_cannot(const char *what, int code)
+{
+    dock_error("%s: %s", what, strerror(-code));
+    return code;
 }
 
 // Every line goes to `sink` first, which answers whether it took care of it; else it goes to stderr as

@@ -185,7 +185,7 @@ static int open_bell(struct dock_dev *dev)
 {
     dev->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (dev->bell_fd < 0)
-        return -errno;
+        return dock_cannot("no descriptor for the device's bell", -errno);
     dev->self_pidfd =
         (int)syscall(SYS_pidfd_open, getpid(), 0); // -1 where there is none: liveness by record lock
     return 0;

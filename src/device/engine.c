@@ -253,7 +253,9 @@ static int add(struct dock_dev *dev, int fd, uint32_t tag)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = tag};
 
-    return epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+    if (!epoll_ctl(dev->epoll_fd, EPOLL_CTL_ADD, fd, &e))
+        return 0;
+    return dock_cannot("nothing wakes the device's engine (epoll_ctl)", -errno);
 }
 
 // The program's signals are the program's: the engine takes none.
@@ -274,7 +276,7 @@ static int start_thread(struct dock_dev *dev)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     sem_destroy(&birth.known);
     if (err)
-        return -err;
+        return dock_cannot("no thread for the device's engine", -err);
     pthread_setname_np(dev->engine, "drydock");
     dev->engine_runs = true;
     return 0;
@@ -286,7 +288,7 @@ int dock_engine_start(struct dock_dev *dev)
 
     dev->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (dev->epoll_fd < 0)
-        return -errno;
+        return dock_cannot("nothing for the device's engine to sleep in (epoll)", -errno);
     err = add(dev, dev->bell_fd, TAG_BELL);
     if (!err)
         err = add(dev, dev->listen_fd, TAG_LISTEN);

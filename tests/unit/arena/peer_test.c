@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -268,6 +269,37 @@ static void malformed_gifts_are_refused_and_leak_nothing(void **state)
     }
 }
 
+// Who has no room for them is told so, and not that the other one is wrong.
+static void a_gift_without_room_for_its_descriptors_is_named(void **state)
+{
+    const uint32_t good[6] = {0x54464947, 1, who, 1, SHIFT, 3};
+    int fds = open_fds(), room[3] = {-1, -1, -1};
+    struct rlimit old, limit;
+    struct dock_gift got;
+
+    (void)state;
+    if (emulated())
+        skip();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    for (int left = 0; left < 3; left++) {
+        int sock = begin();
+        send_raw(good, sizeof good, 3);
+        for (int i = 0; i < 3; i++)
+            room[i] = dup(sock);
+        limit = (struct rlimit){.rlim_cur = (rlim_t)room[2] + 1, .rlim_max = old.rlim_max};
+        for (int i = 0; i < left; i++)
+            close(room[i]);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        int err = dock_gift_take(sock, who, &got);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+        assert_int_equal(err, -EMFILE);
+        assert_non_null(strstr(dock_log_last(), strerror(EMFILE)));
+        for (int i = left; i < 3; i++)
+            close(room[i]);
+        assert_int_equal(open_fds(), fds);
+    }
+}
+
 static void become_nobody_and_call(void *arg, struct child *parent)
 {
     struct dock_gift got;
@@ -367,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_giver_that_goes_away_is_noticed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_taker_that_goes_away_does_not_hurt, setup, teardown),
         cmocka_unit_test_setup_teardown(malformed_gifts_are_refused_and_leak_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_gift_without_room_for_its_descriptors_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(another_user_gets_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pidfd_tells_death, setup, teardown),
         cmocka_unit_test_setup_teardown(the_path_is_not_resolved_again, setup, teardown),
