@@ -315,13 +315,22 @@ urma_status_t ur_post_sends(struct ur_sends *s, urma_jfs_wr_t *wr, urma_jfs_wr_t
     return post_wrs(s, wr, bad_wr, wr->flag.bs.db_bypass || dock_peek32(&s->keeps), NULL);
 }
 
+// There is no queue, or not all that a call needs: none of the list is posted.
+static urma_status_t __attribute__((noinline, cold))
+no_sends(urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr, const char *what)
+{
+    if (wr && bad_wr)
+        *bad_wr = wr;
+    return dock_refuse(URMA_EINVAL, "%s, no WR, or no place for a bad one", what);
+}
+
 urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
 {
     uint64_t began = ur_perf_begin();
     urma_status_t status;
 
     if (!jfs || !wr || !bad_wr || !ur_jfs(jfs)->s.dev)
-        return dock_refuse(URMA_EINVAL, "urma_post_jfs_wr: no active JFS, no WR, or no place for a bad one");
+        return no_sends(wr, bad_wr, "urma_post_jfs_wr: no active JFS");
     status = ur_post_sends(&ur_jfs(jfs)->s, wr, bad_wr);
     ur_perf_end(UB_JFS_POST_SEND, began);
     return status;
@@ -333,8 +342,7 @@ urma_status_t urma_post_jetty_send_wr(urma_jetty_t *jetty, urma_jfs_wr_t *wr, ur
     urma_status_t status;
 
     if (!jetty || !wr || !bad_wr || !ur_jetty(jetty)->s.dev)
-        return dock_refuse(URMA_EINVAL,
-                           "urma_post_jetty_send_wr: no active jetty, no WR, or no place for a bad one");
+        return no_sends(wr, bad_wr, "urma_post_jetty_send_wr: no active jetty");
     status = ur_post_sends(&ur_jetty(jetty)->s, wr, bad_wr);
     ur_perf_end(UB_JETTY_POST_SEND, began);
     return status;
@@ -376,13 +384,21 @@ static urma_status_t post_receives(struct ur_jfr *j, urma_jfr_wr_t *wr, urma_jfr
     return err;
 }
 
+static urma_status_t __attribute__((noinline, cold))
+no_receives(urma_jfr_wr_t *wr, urma_jfr_wr_t **bad_wr, const char *what)
+{
+    if (wr && bad_wr)
+        *bad_wr = wr;
+    return dock_refuse(URMA_EINVAL, "%s, no WR, or no place for a bad one", what);
+}
+
 urma_status_t urma_post_jfr_wr(urma_jfr_t *jfr, urma_jfr_wr_t *wr, urma_jfr_wr_t **bad_wr)
 {
     uint64_t began = ur_perf_begin();
     urma_status_t status;
 
     if (!jfr || !wr || !bad_wr || !ur_jfr(jfr)->rq)
-        return dock_refuse(URMA_EINVAL, "urma_post_jfr_wr: no active JFR, no WR, or no place for a bad one");
+        return no_receives(wr, bad_wr, "urma_post_jfr_wr: no active JFR");
     status = post_receives(ur_jfr(jfr), wr, bad_wr);
     ur_perf_end(UB_POST_JFR_RECV, began);
     return status;
@@ -394,8 +410,7 @@ urma_status_t urma_post_jetty_recv_wr(urma_jetty_t *jetty, urma_jfr_wr_t *wr, ur
     urma_status_t status;
 
     if (!jetty || !wr || !bad_wr || !ur_jetty(jetty)->s.dev)
-        return dock_refuse(URMA_EINVAL,
-                           "urma_post_jetty_recv_wr: no active jetty, no WR, or no place for a bad one");
+        return no_receives(wr, bad_wr, "urma_post_jetty_recv_wr: no active jetty");
     status = post_receives(ur_jfr(jetty->jetty_cfg.shared.jfr), wr, bad_wr);
     ur_perf_end(UB_JETTY_POST_RECV, began);
     return status;

@@ -188,6 +188,34 @@ static void a_life_in_steps_is_a_life(void **state)
     CHECK_INT(urma_free_jfc(jfc), URMA_SUCCESS);
 }
 
+static void what_is_not_active_posts_nothing_and_names_the_first(void **state)
+{
+    urma_jfs_cfg_t jfs_cfg = {
+        .depth = 8, .trans_mode = URMA_TM_RM, .max_sge = 1, .max_rsge = 1, .jfc = l.jfc};
+    urma_jfr_cfg_t jfr_cfg = {.depth = 8, .trans_mode = URMA_TM_RM, .max_sge = 1, .jfc = l.rjfc};
+    urma_jfs_wr_t wr = {.opcode = URMA_OPC_NOP}, *bad_jfs = NULL, *bad_jetty = NULL;
+    urma_jfr_wr_t recv = {0}, *bad_jfr = NULL, *bad_recv = NULL;
+    urma_jetty_cfg_t jetty_cfg = {.jfs_cfg = jfs_cfg};
+    urma_jetty_t *jetty = NULL;
+    urma_jfs_t *jfs = NULL;
+    urma_jfr_t *jfr = NULL;
+
+    (void)state;
+    CHECK_INT(urma_alloc_jfs(l.ctx, &jfs_cfg, &jfs), URMA_SUCCESS);
+    CHECK_INT(urma_alloc_jfr(l.ctx, &jfr_cfg, &jfr), URMA_SUCCESS);
+    jetty_cfg.flag.bs.share_jfr = 1;
+    jetty_cfg.shared.jfr = jfr;
+    CHECK_INT(urma_alloc_jetty(l.ctx, &jetty_cfg, &jetty), URMA_SUCCESS);
+    CHECK_INT(urma_post_jfs_wr(jfs, &wr, &bad_jfs), URMA_EINVAL);
+    CHECK_INT(urma_post_jfr_wr(jfr, &recv, &bad_jfr), URMA_EINVAL);
+    CHECK_INT(urma_post_jetty_send_wr(jetty, &wr, &bad_jetty), URMA_EINVAL);
+    CHECK_INT(urma_post_jetty_recv_wr(jetty, &recv, &bad_recv), URMA_EINVAL);
+    CHECK(bad_jfs == &wr && bad_jetty == &wr && bad_jfr == &recv && bad_recv == &recv);
+    CHECK_INT(urma_free_jetty(jetty), URMA_SUCCESS);
+    CHECK_INT(urma_free_jfr(jfr), URMA_SUCCESS);
+    CHECK_INT(urma_free_jfs(jfs), URMA_SUCCESS);
+}
+
 static void batches_delete_all(void **state)
 {
     urma_jfs_cfg_t jfs_cfg = {
@@ -309,6 +337,7 @@ int main(void)
         cmocka_unit_test(an_ip_address_and_an_eid_name_each_other),
         cmocka_unit_test(a_token_id_outlives_its_segment),
         cmocka_unit_test(a_life_in_steps_is_a_life),
+        cmocka_unit_test(what_is_not_active_posts_nothing_and_names_the_first),
         cmocka_unit_test(batches_delete_all),
         cmocka_unit_test(a_state_that_cannot_follow_fails),
         cmocka_unit_test(a_hint_is_taken),

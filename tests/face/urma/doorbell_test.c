@@ -358,7 +358,7 @@ static void the_control_call_tells_of_the_last_of_a_list(void **state)
 static void what_is_wrong_is_refused_and_posts_nothing(void **state)
 {
     struct uend_options o = {.mode = URMA_TM_RM, .halves = true};
-    struct udma_u_jfs_wr_ex *bad, wr = {.reduce_en = true};
+    struct udma_u_jfs_wr_ex *bad = NULL, wr = {.reduce_en = true};
     struct udma_u_wr_ex ex = {.wr = &wr, .bad_wr = &bad};
     struct udma_u_post_info info;
     urma_user_ctl_in_t in = {.addr = (uintptr_t)&ex, .len = sizeof ex, .opcode = UDMA_U_USER_CTL_POST_WR};
@@ -376,6 +376,8 @@ static void what_is_wrong_is_refused_and_posts_nothing(void **state)
     uend_wr(&l, &w, URMA_OPC_WRITE, 1, 0, 8);
     wr.wr = w.wr;
     CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL); // no queue
+    CHECK(bad == &wr);
+    bad = NULL;
     ex.jfs = l.jfs;
     CHECK_INT(urma_user_ctl(l.ctx, &in, &out), URMA_FAIL); // reduction
     wr.reduce_en = false;
