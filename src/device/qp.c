@@ -55,6 +55,9 @@ static int check(struct dock_dev *dev, const struct dock_qp_attr *a)
         return dock_refuse(-EINVAL, "a relay is a connected queue that its producer drives");
     if (a->srq && a->srq->dev != dev)
         return dock_refuse(-EINVAL, "the shared receive queue is of another device");
+    if (a->srq && !a->srq->shared)
+        return dock_refuse(-EINVAL,
+                           "a queue pair cannot receive from XRC's shared queue: requests name that");
     return 0;
 }
 

@@ -320,6 +320,25 @@ static void halves_take_only_what_is_theirs(void **state)
     close_all(&x);
 }
 
+static void no_other_queue_receives_from_a_shared_queue_of_xrc(void **state)
+{
+    static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UD};
+    struct xrc x;
+
+    (void)state;
+    open_all(&x);
+    for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
+        struct ibv_qp_init_attr attr = {.qp_type = types[i],
+                                        .send_cq = x.cq,
+                                        .recv_cq = x.cq,
+                                        .srq = x.right[0].srq,
+                                        .cap = {.max_send_wr = 4, .max_send_sge = 1}};
+        CHECK(ibv_create_qp(x.pd, &attr) == NULL);
+        CHECK_INT(errno, EINVAL);
+    }
+    close_all(&x);
+}
+
 // ---- a target that is opened beside its maker
 
 // A second context of the process, with a domain by the same file.
@@ -561,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_queue_tells_once_that_it_is_below_its_limit),
         cmocka_unit_test(no_receive_is_receiver_not_ready),
         cmocka_unit_test(halves_take_only_what_is_theirs),
+        cmocka_unit_test(no_other_queue_receives_from_a_shared_queue_of_xrc),
         cmocka_unit_test(an_opened_target_lives_until_the_last_handle_is_closed),
         cmocka_unit_test(each_handle_of_a_target_is_told_of_its_events),
         cmocka_unit_test(a_handle_waits_for_its_events_only),
