@@ -184,7 +184,8 @@ static inline bool may_named(struct dock_post *p, const struct dock_wr *wr)
     struct dock_sq *sq = &p->qp->sq;
     struct dock_conn *c = p->at_once == DOCK_MAY_PLACE ? sq->way : p->way;
 
-    if (!sq->places || !same_way(sq, c, wr) ||
+    // A datagram queue places none, and has no groups: nobody has filled that field.
+    if (!sq->places || wr->bundle || !same_way(sq, c, wr) ||
         !(p->at_once == DOCK_MAY_PLACE ? start(p, c) : within_budget(p)))
         return false;
     sq->x.target = wr->remote; // for its completion; nothing is begun
@@ -196,9 +197,8 @@ static int __attribute__((noinline)) put_named(struct dock_post *p, const struct
     uint32_t flags = wr->flags | p->sq->always;
     struct taken t;
 
-    if (p->at_once &&
-        !(wr->op == DOCK_OP_WRITE && !wr->bundle && fits(p->sq, wr, flags) && dock_slot_room(p->sq, p, 1) &&
-          take(p, wr, flags, &t) && may_named(p, wr) && place_write(p, wr, flags, &t)))
+    if (p->at_once && !(wr->op == DOCK_OP_WRITE && fits(p->sq, wr, flags) && dock_slot_room(p->sq, p, 1) &&
+                        take(p, wr, flags, &t) && may_named(p, wr) && place_write(p, wr, flags, &t)))
         stop(p, p->pi);
     return dock_post_put_only(p, wr);
 }
