@@ -12,6 +12,7 @@
 
 #include "arena/extent.h"
 #include "arena/huge.h"
+#include "base/descriptor.h"
 #include "base/filesize.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -57,10 +58,10 @@ static uint64_t up(uint64_t x, uint64_t unit)
 // A memfd that nobody can shrink, and to which nobody can add seals that would hinder its owner.
 static int make_file(int *out)
 {
-    int fd = memfd_create("drydock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    int fd = dock_fd_own(memfd_create("drydock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
 
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create("drydock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        fd = dock_fd_own(memfd_create("drydock-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
         int code = -errno;
         dock_error("making the arena (a sealed memfd) failed: %s", strerror(-code));

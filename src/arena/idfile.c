@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/lock.h"
 #include "base/log.h"
 
@@ -181,7 +182,8 @@ static int make_or_check(int fd, const struct dock_rundir *dir)
 
 static int open_file(const struct dock_rundir *dir, struct stat *st, int *out)
 {
-    int fd = openat(dir->fd, DOCK_IDFILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), ret;
+    int fd = dock_fd_own(openat(dir->fd, DOCK_IDFILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)),
+        ret;
 
     if (fd < 0)
         return say(dir, -errno, errno == ELOOP ? "refused: it is a link" : strerror(errno));

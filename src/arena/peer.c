@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 
 #define MAGIC 0x54464947u // "GIFT"
@@ -44,7 +45,7 @@ static socklen_t address(const struct dock_rundir *dir, dock_who who, struct soc
 
 static int open_socket(void)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = dock_fd_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
     return fd < 0 ? -errno : fd;
 }
@@ -116,7 +117,7 @@ static int send_gift(int fd, const struct dock_gift *g)
 
 int dock_gift_serve(int listen_fd, const struct dock_gift *mine)
 {
-    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), pid = 0, ret;
+    int fd = dock_fd_own(accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)), pid = 0, ret;
 
     if (fd < 0) {
         ret = -errno;
@@ -224,6 +225,11 @@ static int receive(int sock, dock_who who, struct dock_gift *out)
     ret = dock_rundir_check_user(sock, "a device in the runtime directory", &pid);
     if (ret)
         return drop_all(fds, nfds, ret);
+    for (unsigned i = 0; i < nfds; i++) {
+        fds[i] = dock_fd_own(fds[i]);
+        if (fds[i] < 0)
+            return drop_all(fds, nfds, -errno);
+    }
     *out = (struct dock_gift){.who = m.who,
                               .pid = m.pid,
                               .seen_pid = pid,

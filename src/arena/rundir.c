@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/filesize.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -139,7 +140,7 @@ int dock_rundir_size(int fd, size_t size)
 static int open_table(const struct dock_rundir *dir, const char *name, size_t size)
 {
     dock_uncancelled_begin();
-    int fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), err;
+    int fd = dock_fd_own(openat(dir->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)), err;
     dock_uncancelled_end();
     struct stat st;
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/filesize.h"
 #include "base/log.h"
 
@@ -30,7 +31,8 @@ int dock_job_open(const char *path, unsigned size, struct dock_job **out)
 {
     if (size == 0 || size > DOCK_JOB_MAX)
         return dock_refuse(-EINVAL, "a job of %u processes: 1 to %u are possible", size, DOCK_JOB_MAX);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), err = fd < 0 ? -errno : 0;
+    int fd = dock_fd_own(open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)),
+        err = fd < 0 ? -errno : 0;
     void *p = MAP_FAILED;
 
     // All make it the same size, so it does not matter who comes first.

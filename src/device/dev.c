@@ -10,6 +10,7 @@
 
 #include "arena/xcopy.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -183,11 +184,11 @@ static void leave_host(struct dock_dev *dev)
 
 static int open_bell(struct dock_dev *dev)
 {
-    dev->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    dev->bell_fd = dock_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (dev->bell_fd < 0)
         return dock_cannot("no descriptor for the device's bell", -errno);
-    dev->self_pidfd =
-        (int)syscall(SYS_pidfd_open, getpid(), 0); // -1 where there is none: liveness by record lock
+    dev->self_pidfd = dock_fd_own(
+        (int)syscall(SYS_pidfd_open, getpid(), 0)); // -1 where there is none: liveness by record lock
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/rawcall.h"
 #include "device/internal.h"
 #include "device/link.h"
@@ -286,7 +287,7 @@ int dock_engine_start(struct dock_dev *dev)
 {
     int err = -1;
 
-    dev->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    dev->epoll_fd = dock_fd_own(epoll_create1(EPOLL_CLOEXEC));
     if (dev->epoll_fd < 0)
         return dock_cannot("nothing for the device's engine to sleep in (epoll)", -errno);
     err = add(dev, dev->bell_fd, TAG_BELL);

@@ -8,12 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/lock.h"
 #include "base/rawcall.h"
 
 int dock_tokens_open(struct dock_tokens *t)
 {
-    t->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    t->fd = dock_fd_own(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
     t->readers = t->surplus = 0;
     return t->fd < 0 ? -errno : 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "face/rdmacm/rdmacm_face.h"
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -28,7 +29,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
     }
     chan->last = &chan->first;
     chan->generation = cm.generation;
-    chan->channel.fd = eventfd(0, EFD_CLOEXEC);
+    chan->channel.fd = dock_fd_own(eventfd(0, EFD_CLOEXEC));
     if (chan->channel.fd < 0) {
         ret = dock_refuse(errno, "rdma_create_event_channel: no descriptor: %s", strerror(errno));
         free(chan);

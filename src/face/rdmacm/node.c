@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "face/rdmacm/rdmacm_face.h"
 
 #define PORTS_FILE "cm-ports"
@@ -272,9 +273,9 @@ static int start(void)
 
     if (ret)
         return ret;
-    cm.ports_fd = openat(cm.dir.fd, PORTS_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    cm.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    cm.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    cm.ports_fd = dock_fd_own(openat(cm.dir.fd, PORTS_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    cm.epoll_fd = dock_fd_own(epoll_create1(EPOLL_CLOEXEC));
+    cm.wake_fd = dock_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (cm.ports_fd < 0 || cm.epoll_fd < 0 || cm.wake_fd < 0)
         ret = -errno;
     if (!ret)

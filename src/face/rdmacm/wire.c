@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 
 #define MAGIC 0x314d4344u // "DCM1": another layout gets another number
@@ -46,7 +47,7 @@ int cm_msg_receive(int fd, struct cm_msg *m)
 
 static int open_socket(void)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = dock_fd_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
     return fd < 0 ? -errno : fd;
 }
@@ -91,7 +92,7 @@ int cm_wire_listen(const struct dock_rundir *dir, const char *name, int *fd)
 
 int cm_wire_accept(int listener, int *fd)
 {
-    int sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), pid, ret;
+    int sock = dock_fd_own(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)), pid, ret;
 
     if (sock < 0)
         return -errno;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/rawcall.h"
 #include "face/urma/urma_face.h"
 
@@ -195,7 +196,7 @@ urma_notifier_t *urma_create_notifier(urma_context_t *ctx)
     n->n.urma_ctx = ctx;
     empty(&n->todo);
     empty(&n->done);
-    n->n.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+    n->n.fd = dock_fd_own(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK));
     err = n->n.fd < 0 ? dock_refuse(-errno, "urma_create_notifier: no descriptor") : start(n);
     if (err)
         goto no_thread;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "face/verbs/verbs_face.h"
 
 static int make(struct vb_context *c)
@@ -69,7 +70,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     }
     c->v.sz = sizeof c->v;
     c->v.context.device = device;
-    c->v.context.cmd_fd = memfd_create("drydock-context", MFD_CLOEXEC); // programs duplicate it
+    c->v.context.cmd_fd = dock_fd_own(memfd_create("drydock-context", MFD_CLOEXEC)); // programs duplicate it
     c->v.context.async_fd = dock_events_fd(c->events);
     c->v.context.num_comp_vectors = 1;
     c->v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
