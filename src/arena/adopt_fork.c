@@ -26,6 +26,7 @@
 #include "arena/idfile.h"
 #include "arena/port.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "base/rawcall.h"
 
@@ -242,6 +243,22 @@ static void tell_of_threads(void)
     said = true;
 }
 
+// What is written into it tells that the child is ready: no text may.
+static bool open_pipe(void)
+{
+    if (pipe2(at_fork.done, O_CLOEXEC)) {
+        at_fork.done[0] = at_fork.done[1] = -1;
+        return false;
+    }
+    for (unsigned i = 0; i < 2; i++)
+        at_fork.done[i] = dock_fd_own(at_fork.done[i]);
+    if (at_fork.done[0] >= 0 && at_fork.done[1] >= 0)
+        return true;
+    close_end(0);
+    close_end(1);
+    return false;
+}
+
 // The locks are held over the fork: nothing moves, and the child finds them in order.
 static void prepare(void)
 {
@@ -261,9 +278,7 @@ static void prepare(void)
     } else if (!dock_stop_fork(&steps)) {
         tell_of_threads();
     }
-    at_fork.no_pipe = at_fork.stopping && pipe2(at_fork.done, O_CLOEXEC);
-    if (at_fork.no_pipe)
-        at_fork.done[0] = at_fork.done[1] = -1;
+    at_fork.no_pipe = at_fork.stopping && !open_pipe();
 }
 
 // What prepare has taken of the views and the threads.

@@ -10,6 +10,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "device/internal.h"
@@ -58,20 +62,81 @@ static int two_devices_without(void *arg)
     return dock_chan_destroy(chan) || dock_dev_close(near) || dock_dev_close(far) ? 5 : 0;
 }
 
-static void text_without_a_place_reaches_no_device(void **state)
+// A handler that was registered before the device's: it runs behind that, when the device has all that it
+// needs for the fork.
+static enum { NOT_ASKED, NOWHERE, SOMEWHERE } in_fork;
+static bool asked;
+
+static void write_in_a_fork(void)
+{
+    if (asked)
+        in_fork = text_gets_nowhere() ? NOWHERE : SOMEWHERE;
+}
+
+__attribute__((constructor(101))) static void register_early(void)
+{
+    pthread_atfork(write_in_a_fork, NULL, NULL);
+}
+
+#define LEN 65536u
+
+static int a_fork_without(void *arg)
+{
+    char *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct dock_dev *dev;
+    struct dock_mr *mr;
+    uint32_t pd;
+    int status;
+
+    (void)arg;
+    if (dock_dev_open(NULL, &dev) || dock_pd_create(dev, &pd) ||
+        dock_mr_register(dev, pd, (uintptr_t)p, LEN, (uintptr_t)p, DOCK_ACCESS_LOCAL_WRITE, &mr))
+        return 1;
+    if (!dock_peek64(&dev->port->adopt.bytes))
+        return 77; // it has not moved: no fork waits for copies of it
+    for (int fd = 0; fd <= STDERR_FILENO;
+         fd++) // now, as daemon() may: the device has what it needs till then
+        close(fd);
+    asked = true;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    asked = false;
+    if (waitpid(child, &status, 0) != child || status)
+        return 2;
+    return in_fork == NOWHERE ? 0 : 3;
+}
+
+static void run(int (*body)(void *))
 {
     int status = 0;
-    pid_t pid = test_fork(two_devices_without, NULL);
+    pid_t pid = test_fork(body, NULL);
 
-    (void)state;
     assert_int_equal(test_await(pid, &status, 30000 * test_slow()), TEST_EXITED);
+    if (status == 77)
+        skip();
     assert_int_equal(status, 0);
+}
+
+static void text_without_a_place_reaches_no_device(void **state)
+{
+    (void)state;
+    run(two_devices_without);
+}
+
+static void text_without_a_place_reaches_no_forked_child(void **state)
+{
+    (void)state;
+    if (getenv("DRYDOCK_EMULATED")) // memory does not move there
+        skip();
+    run(a_fork_without);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_without_a_place_reaches_no_device),
+        cmocka_unit_test(text_without_a_place_reaches_no_forked_child),
     };
 
     return cmocka_run_group_tests_name("closed standard descriptors", tests, own_dir_make, own_dir_remove);
