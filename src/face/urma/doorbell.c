@@ -36,12 +36,6 @@ static struct ur_sends *queue_of(const struct udma_u_wr_ex *ex)
     return ex->is_jetty ? &ur_jetty(ex->jetty)->s : &ur_jfs(ex->jfs)->s;
 }
 
-static void none_posted(const struct udma_u_wr_ex *ex)
-{
-    if (ex->wr && ex->bad_wr)
-        *ex->bad_wr = ex->wr;
-}
-
 // The first WR that asks for what is not offered here, NULL: none does.
 static struct udma_u_jfs_wr_ex *reduces(struct udma_u_jfs_wr_ex *wr)
 {
@@ -63,7 +57,8 @@ urma_status_t ur_ctl_post_wr(urma_context_t *ctx, const void *in, void *out)
     memcpy(&ex, in, sizeof ex);
     s = queue_of(&ex);
     if (!s || !s->dev) {
-        none_posted(&ex);
+        if (ex.wr && ex.bad_wr)
+            *ex.bad_wr = ex.wr;
         return dock_refuse(URMA_FAIL,
                            "urma_user_ctl: post of WRs: no active queue, no WR, or no place for a bad one");
     }
@@ -74,7 +69,7 @@ urma_status_t ur_ctl_post_wr(urma_context_t *ctx, const void *in, void *out)
     }
     dock_qp_ring(s->dev, &ring);
     if (ring.driven) {
-        none_posted(&ex);
+        *ex.bad_wr = ex.wr;
         return dock_refuse(URMA_FAIL, "urma_user_ctl: post of WRs: queue %u is driven past what was posted",
                            dock_qp_number(s->dev));
     }

@@ -531,7 +531,9 @@ static void what_was_driven_by_hand_stays_driven(void **state)
         uend_wr(&d.l, &w, URMA_OPC_WRITE, 1, 0, 8);
         wr.wr = w.wr;
         ex.jfs = d.jfs;
+        bad = NULL;
         CHECK_INT(urma_user_ctl(d.l.ctx, &in, &out), URMA_FAIL);
+        CHECK(bad == &wr);
         CHECK_INT(atomic_load(d.q.doorbell), pass * 3);
     }
     close_driven(&d);
