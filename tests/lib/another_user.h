@@ -15,11 +15,14 @@ static char another_dir[] = "/tmp/drydock-test-XXXXXX";
 // false: it did not begin as root.
 static inline bool another_user(void)
 {
-    return !setgid(NOBODY) && !setuid(NOBODY) && mkdtemp(another_dir) &&
-           !setenv("DRYDOCK_DIR", another_dir, 1);
+    if (setgid(NOBODY) || setuid(NOBODY))
+        return false;
+    if (!mkdtemp(another_dir) || setenv("DRYDOCK_DIR", another_dir, 1))
+        abort();
+    return true;
 }
 
-// At its end. What it has come to.
+// At the end of one that has. What it has come to.
 static inline int another_user_ends(int status)
 {
     char command[64];

@@ -247,14 +247,15 @@ static int something_is_left(void *arg)
 // A daemon that began as root: nobody may trace it now, nor look at its memory.
 static int as_another_user(void)
 {
-    return another_user() && prctl(PR_GET_DUMPABLE) != 1 ? open_device() : 77;
+    return prctl(PR_GET_DUMPABLE) != 1 ? open_device() : 77;
 }
 
 static int work_of_another_user(void *arg)
 {
-    int err = as_another_user();
-
     (void)arg;
+    if (!another_user())
+        return 77;
+    int err = as_another_user();
     return another_user_ends(err ? err : work(THREADS - 1));
 }
 
@@ -432,9 +433,10 @@ static int edges_go_along(void *arg)
 // process_vm works with oneself, and peers are refused.
 static int edges_of_another_user(void *arg)
 {
-    int err = as_another_user();
-
     (void)arg;
+    if (!another_user())
+        return 77;
+    int err = as_another_user();
     return another_user_ends(err ? err : with_edges());
 }
 

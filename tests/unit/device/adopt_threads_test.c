@@ -155,10 +155,10 @@ static int in_a_container(void *arg)
 
     if (!another_user())
         return 77;
-    prctl(PR_SET_DUMPABLE, 1); // as a program that was started by this user has it
-    if (setrlimit(RLIMIT_MEMLOCK, &none) || !container_filter()) // what real adapters pin with
-        return another_user_ends(77);
-    return another_user_ends(under_threads(arg));
+    prctl(PR_SET_DUMPABLE, 1);            // as a program that was started by this user has it
+    if (setrlimit(RLIMIT_MEMLOCK, &none)) // what real adapters pin with
+        return another_user_ends(1);
+    return another_user_ends(container_filter() ? under_threads(arg) : 77);
 }
 
 #else
